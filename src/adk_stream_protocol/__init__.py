@@ -1,0 +1,3 @@
+"""Any Google ADK agent behind the Vercel AI SDK's `useChat`."""
+
+__all__: list[str] = []
