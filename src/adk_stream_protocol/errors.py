@@ -1,0 +1,150 @@
+"""Every exception of the package.
+
+    AdkStreamError
+    ├── ClientFault                  they broke the protocol; the message is safe to show
+    │   ├── BadRequest               the request cannot be understood              400
+    │   ├── Forbidden                not from here (origin, host)                  403
+    │   ├── NotFound                 no such chat, call or reply, or not yours     404
+    │   ├── Conflict                 the real state is another one                 409
+    │   │   └── ChatBusy             a turn is running in this chat                409
+    │   ├── TooLarge                 over a size limit                             413
+    │   ├── UnsupportedMedia         not JSON, or a file type that is not allowed  415
+    │   └── TooMany                  over a per-user limit                         429
+    └── ServerFault                  we broke; the client sees `public_message`
+        ├── RunFailed                ADK or the model raised
+        └── NotRunning               the server was not started, or is stopping    503
+
+A `ClientFault` says what was wrong and what to do. A `ServerFault` keeps its cause for the log.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import ClassVar
+
+__all__ = [
+    "AdkStreamError",
+    "BadRequest",
+    "ChatBusy",
+    "ClientFault",
+    "Conflict",
+    "Forbidden",
+    "NotFound",
+    "NotRunning",
+    "RunFailed",
+    "ServerFault",
+    "TooLarge",
+    "TooMany",
+    "UnsupportedMedia",
+    "trace_of",
+]
+
+
+class AdkStreamError(Exception):
+    """The root of everything this package raises on purpose."""
+
+    status: ClassVar[int] = 500
+    default_code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+
+    @property
+    def public_message(self) -> str:
+        """The text a client may see."""
+        return self.message
+
+
+class ClientFault(AdkStreamError):
+    """The client broke the protocol; its message says what was wrong and what to do."""
+
+    status = 400
+    default_code = "bad_request"
+
+
+class BadRequest(ClientFault):
+    """The request cannot be understood, or asks for something that makes no sense."""
+
+
+class Forbidden(ClientFault):
+    """The request comes from a page or host that may not call this server."""
+
+    status = 403
+    default_code = "forbidden"
+
+
+class NotFound(ClientFault):
+    """The thing does not exist, or belongs to another user; a caller cannot tell which."""
+
+    status = 404
+    default_code = "not_found"
+
+
+class Conflict(ClientFault):
+    """The request contradicts what is already so."""
+
+    status = 409
+    default_code = "conflict"
+
+
+class ChatBusy(Conflict):
+    """Another turn of this chat is running."""
+
+    default_code = "chat_busy"
+
+
+class TooLarge(ClientFault):
+    """A body, part or file is over its limit."""
+
+    status = 413
+    default_code = "too_large"
+
+
+class UnsupportedMedia(ClientFault):
+    """The body is not JSON, or a file's type is not allowed."""
+
+    status = 415
+    default_code = "unsupported_media"
+
+
+class TooMany(ClientFault):
+    """The user has too many turns or approvals open."""
+
+    status = 429
+    default_code = "too_many"
+
+
+class ServerFault(AdkStreamError):
+    """We broke; the cause is for the log, and the client sees a public text."""
+
+    def __init__(self, message: str, *, public_message: str, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self._public_message = public_message
+
+    @property
+    def public_message(self) -> str:
+        return self._public_message
+
+
+class RunFailed(ServerFault):
+    """ADK, the model or a callback raised while a turn was produced."""
+
+    default_code = "run_failed"
+
+
+class NotRunning(ServerFault):
+    """The server's lifespan has not started, or the server is stopping."""
+
+    status = 503
+    default_code = "not_running"
+
+
+def trace_of(error: BaseException) -> str:
+    """Return where an exception came from, fit for a log: its type and frames.
+
+    Its message is left out: a tool's or a model's exception may quote arguments or text.
+    """
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    return f"{type(error).__name__}\n{frames}"
