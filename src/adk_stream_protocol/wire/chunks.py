@@ -1,0 +1,490 @@
+"""One type per chunk of the AI SDK UI message stream, and how each is written.
+
+A chunk is a value. Optional fields that are `None` are absent on the wire, never null, because
+every client rejects null there; `input`, `output` and `data` are always present and may be null.
+Which client knows which chunk: `fit`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, cast, get_args
+
+from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text, dumps
+
+__all__ = [
+    "AbortChunk",
+    "Chunk",
+    "CustomChunk",
+    "DataChunk",
+    "ErrorChunk",
+    "FileChunk",
+    "FinishChunk",
+    "FinishReason",
+    "FinishStepChunk",
+    "MessageMetadataChunk",
+    "ReasoningDeltaChunk",
+    "ReasoningEndChunk",
+    "ReasoningFileChunk",
+    "ReasoningStartChunk",
+    "ResetStepChunk",
+    "SdkVersion",
+    "SourceDocumentChunk",
+    "SourceUrlChunk",
+    "StartChunk",
+    "StartStepChunk",
+    "SteeringMessageChunk",
+    "TextDeltaChunk",
+    "TextEndChunk",
+    "TextStartChunk",
+    "ToolApprovalRequestChunk",
+    "ToolApprovalResponseChunk",
+    "ToolInputAvailableChunk",
+    "ToolInputDeltaChunk",
+    "ToolInputErrorChunk",
+    "ToolInputStartChunk",
+    "ToolOutputAvailableChunk",
+    "ToolOutputDeniedChunk",
+    "ToolOutputErrorChunk",
+    "encode",
+    "fit",
+    "parse_chunk",
+    "to_json",
+]
+
+FinishReason: TypeAlias = Literal[
+    "stop", "length", "content-filter", "tool-calls", "error", "other", "interrupted"
+]
+SdkVersion: TypeAlias = Literal[6, 7]
+ProviderMetadata: TypeAlias = Mapping[str, JsonObject]
+
+
+@dataclass(frozen=True, slots=True)
+class StartChunk:
+    """The reply begins; the same `message_id` again continues that message."""
+
+    type: ClassVar[str] = "start"
+    message_id: str | None = None
+    message_metadata: JsonValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishChunk:
+    """The reply is complete. The end of the stream, not this chunk, ends the client's turn."""
+
+    type: ClassVar[str] = "finish"
+    finish_reason: FinishReason | None = None
+    message_metadata: JsonValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbortChunk:
+    """The reply was stopped. `reason` is newer than 6.0.0, so `fit` drops it for v6."""
+
+    type: ClassVar[str] = "abort"
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorChunk:
+    """The reply failed; a client reads nothing after this."""
+
+    type: ClassVar[str] = "error"
+    error_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMetadataChunk:
+    """Metadata to merge into the message."""
+
+    type: ClassVar[str] = "message-metadata"
+    message_metadata: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class StartStepChunk:
+    """One call of the model begins to show."""
+
+    type: ClassVar[str] = "start-step"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishStepChunk:
+    """One call of the model, and the tools it asked for, are shown. v6 forgets open text here."""
+
+    type: ClassVar[str] = "finish-step"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetStepChunk:
+    """Forget the parts of this step (v7 only)."""
+
+    type: ClassVar[str] = "reset-step"
+
+
+@dataclass(frozen=True, slots=True)
+class TextStartChunk:
+    """A block of text opens."""
+
+    type: ClassVar[str] = "text-start"
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDeltaChunk:
+    """More text for an open block."""
+
+    type: ClassVar[str] = "text-delta"
+    id: str
+    delta: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextEndChunk:
+    """A block of text is complete."""
+
+    type: ClassVar[str] = "text-end"
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+    citations: JsonValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningStartChunk:
+    """A block of the model's thoughts opens."""
+
+    type: ClassVar[str] = "reasoning-start"
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDeltaChunk:
+    """More thoughts for an open block."""
+
+    type: ClassVar[str] = "reasoning-delta"
+    id: str
+    delta: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningEndChunk:
+    """A block of thoughts is complete."""
+
+    type: ClassVar[str] = "reasoning-end"
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningFileChunk:
+    """A file among the thoughts (v7 only)."""
+
+    type: ClassVar[str] = "reasoning-file"
+    url: str
+    media_type: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChunk:
+    """A file, as a data URL or an address."""
+
+    type: ClassVar[str] = "file"
+    url: str
+    media_type: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceUrlChunk:
+    """A web source the answer rests on."""
+
+    type: ClassVar[str] = "source-url"
+    source_id: str
+    url: str
+    title: str | None = None
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocumentChunk:
+    """A document the answer rests on; the title really is required."""
+
+    type: ClassVar[str] = "source-document"
+    source_id: str
+    media_type: str
+    title: str
+    filename: str | None = None
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomChunk:
+    """A provider's own kind of part (v7 only)."""
+
+    type: ClassVar[str] = "custom"
+    kind: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataChunk:
+    """A `data-NAME` part; the same name and id again replaces it, transient ones leave no part."""
+
+    name: str
+    data: JsonValue
+    id: str | None = None
+    transient: bool | None = None
+
+    @property
+    def type(self) -> str:
+        return f"data-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SteeringMessageChunk:
+    """What the user said into a running turn (v7 only, experimental)."""
+
+    type: ClassVar[str] = "steering-message"
+    id: str
+    parts: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputStartChunk:
+    """A tool call begins to show."""
+
+    type: ClassVar[str] = "tool-input-start"
+    tool_call_id: str
+    tool_name: str
+    dynamic: bool | None = None
+    title: str | None = None
+    provider_executed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputDeltaChunk:
+    """More of the call's input, as JSON text."""
+
+    type: ClassVar[str] = "tool-input-delta"
+    tool_call_id: str
+    input_text_delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputAvailableChunk:
+    """The call's input is complete. Sent once per call, ever: again it would undo an approval."""
+
+    type: ClassVar[str] = "tool-input-available"
+    tool_call_id: str
+    tool_name: str
+    input: JsonValue
+    dynamic: bool | None = None
+    title: str | None = None
+    provider_executed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputErrorChunk:
+    """The call's input was not acceptable."""
+
+    type: ClassVar[str] = "tool-input-error"
+    tool_call_id: str
+    tool_name: str
+    input: JsonValue
+    error_text: str
+    dynamic: bool | None = None
+    title: str | None = None
+    provider_executed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolApprovalRequestChunk:
+    """The call waits for a person. `reason` and `is_automatic` are v7's."""
+
+    type: ClassVar[str] = "tool-approval-request"
+    approval_id: str
+    tool_call_id: str
+    reason: str | None = None
+    is_automatic: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolApprovalResponseChunk:
+    """The person's answer (v7 only; fatal for a v6 client)."""
+
+    type: ClassVar[str] = "tool-approval-response"
+    approval_id: str
+    approved: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutputAvailableChunk:
+    """The call's result; `preliminary` says that another will follow."""
+
+    type: ClassVar[str] = "tool-output-available"
+    tool_call_id: str
+    output: JsonValue
+    preliminary: bool | None = None
+    dynamic: bool | None = None
+    provider_executed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutputErrorChunk:
+    """The call failed."""
+
+    type: ClassVar[str] = "tool-output-error"
+    tool_call_id: str
+    error_text: str
+    dynamic: bool | None = None
+    provider_executed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutputDeniedChunk:
+    """The person denied the call."""
+
+    type: ClassVar[str] = "tool-output-denied"
+    tool_call_id: str
+
+
+Chunk: TypeAlias = (
+    StartChunk
+    | FinishChunk
+    | AbortChunk
+    | ErrorChunk
+    | MessageMetadataChunk
+    | StartStepChunk
+    | FinishStepChunk
+    | ResetStepChunk
+    | TextStartChunk
+    | TextDeltaChunk
+    | TextEndChunk
+    | ReasoningStartChunk
+    | ReasoningDeltaChunk
+    | ReasoningEndChunk
+    | ReasoningFileChunk
+    | FileChunk
+    | SourceUrlChunk
+    | SourceDocumentChunk
+    | CustomChunk
+    | DataChunk
+    | SteeringMessageChunk
+    | ToolInputStartChunk
+    | ToolInputDeltaChunk
+    | ToolInputAvailableChunk
+    | ToolInputErrorChunk
+    | ToolApprovalRequestChunk
+    | ToolApprovalResponseChunk
+    | ToolOutputAvailableChunk
+    | ToolOutputErrorChunk
+    | ToolOutputDeniedChunk
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """How one field is written: its attribute, its name on the wire, whether it must be there."""
+
+    attribute: str
+    key: str
+    required: bool
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+def _fields_of(kind: type[Chunk]) -> tuple[_Field, ...]:
+    return tuple(
+        _Field(field.name, _camel(field.name), field.default is dataclasses.MISSING)
+        for field in dataclasses.fields(kind)
+        if not (kind is DataChunk and field.name == "name")
+    )
+
+
+_FIELDS: dict[type[Chunk], tuple[_Field, ...]] = {
+    kind: _fields_of(kind) for kind in get_args(Chunk)
+}
+_KINDS: dict[str, type[Chunk]] = {
+    cast("str", kind.type): kind for kind in get_args(Chunk) if kind is not DataChunk
+}
+
+
+def to_json(chunk: Chunk) -> dict[str, JsonValue]:
+    """Return the chunk as the object a client reads."""
+    written: dict[str, JsonValue] = {"type": chunk.type}
+    for field in _FIELDS[type(chunk)]:
+        value = getattr(chunk, field.attribute)
+        if value is not None or field.required:
+            written[field.key] = value
+    return written
+
+
+def encode(chunk: Chunk) -> str:
+    """Return the chunk as JSON text.
+
+    Raises:
+        ValueError: a value inside is not plain JSON; it should have gone through `jsonable`.
+    """
+    return dumps(to_json(chunk))
+
+
+def parse_chunk(value: JsonObject) -> Chunk:
+    """Return the chunk that `to_json` wrote.
+
+    Raises:
+        BadRequest: the type is unknown or a required field is missing.
+    """
+    name = as_text(value.get("type"))
+    kind = DataChunk if name.startswith("data-") else _KINDS.get(name)
+    if kind is None:
+        raise BadRequest(f"Unknown chunk type {name!r}.", code="unknown_chunk")
+    arguments: dict[str, JsonValue] = (
+        {"name": name.removeprefix("data-")} if kind is DataChunk else {}
+    )
+    for field in _FIELDS[kind]:
+        if field.key in value:
+            arguments[field.attribute] = value[field.key]
+        elif field.required:
+            raise BadRequest(f"Chunk {name!r} has no {field.key!r}.", code="bad_chunk")
+    # Field by field the values are JSON, as the constructors expect; the types cannot say so.
+    return cast("Callable[..., Chunk]", kind)(**arguments)
+
+
+_ONLY_V7 = (ResetStepChunk, CustomChunk, SteeringMessageChunk, ToolApprovalResponseChunk)
+
+
+def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
+    """Return the chunk as every client of that SDK line accepts it, or None if none does.
+
+    For 6 the result is in the subset that every v6 and every v7 client validates, the strict ones
+    included. For 7 it may use what current v7 clients know.
+    """
+    if sdk == 7:
+        return chunk
+    if isinstance(chunk, _ONLY_V7):
+        return None
+    match chunk:
+        case ReasoningFileChunk(url=url, media_type=media_type):
+            return FileChunk(url=url, media_type=media_type)
+        case AbortChunk():
+            return AbortChunk()
+        case FinishChunk(finish_reason="interrupted"):
+            return dataclasses.replace(chunk, finish_reason="other")
+        case TextEndChunk():
+            return chunk if chunk.citations is None else dataclasses.replace(chunk, citations=None)
+        case ToolApprovalRequestChunk():
+            return ToolApprovalRequestChunk(chunk.approval_id, chunk.tool_call_id)
+        case _:
+            return chunk

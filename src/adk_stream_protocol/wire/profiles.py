@@ -1,0 +1,162 @@
+"""How the entries of a log look to one reader: profile, and line of the AI SDK.
+
+`ai-sdk` shows a held call as the AI SDK's own approval on the tool's part. `adk` shows it as a
+tool call named `adk_request_confirmation`, the protocol the first clients of ADK bridges speak.
+Rendering is pure: the same log can be read in both at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from adk_stream_protocol.wire.chunks import (
+    Chunk,
+    DataChunk,
+    SdkVersion,
+    ToolApprovalRequestChunk,
+    ToolApprovalResponseChunk,
+    ToolInputAvailableChunk,
+    ToolInputDeltaChunk,
+    ToolInputStartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
+    fit,
+)
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.values import JsonValue
+
+__all__ = [
+    "CONFIRMATION_TOOL",
+    "DENIED_TEXT",
+    "Audience",
+    "Profile",
+    "outcome_text",
+]
+
+Profile: TypeAlias = Literal["ai-sdk", "adk"]
+
+CONFIRMATION_TOOL = "adk_request_confirmation"
+DENIED_TEXT = "User denied execution"
+EXPIRED_TEXT = "No decision came in time; the call was not run."
+CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
+
+
+def outcome_text(answered: CallAnswered) -> str:
+    """Return why a call that was not approved did not run."""
+    match answered.outcome:
+        case "denied":
+            return f"{DENIED_TEXT}: {answered.reason}" if answered.reason else DENIED_TEXT
+        case "expired":
+            return EXPIRED_TEXT
+        case "cancelled":
+            return CANCELLED_TEXT
+        case "approved":
+            return ""
+
+
+def _runs_at_once_in_browser(_tool_name: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """One reader of a log: which profile it speaks and which line of the AI SDK it has."""
+
+    profile: Profile = "ai-sdk"
+    sdk: SdkVersion = 6
+    runs_in_browser: Callable[[str], bool] = _runs_at_once_in_browser
+    """Whether the client runs a tool of this name as soon as it sees it, unasked."""
+
+    def render(self, entries: Iterable[Entry]) -> Iterator[Chunk]:
+        """Yield the chunks this reader gets for the entries, in order."""
+        show = self._as_ai_sdk if self.profile == "ai-sdk" else self._as_adk
+        for entry in entries:
+            for chunk in show(entry):
+                fitting = fit(chunk, self.sdk)
+                if fitting is not None:
+                    yield fitting
+
+    def _as_ai_sdk(self, entry: Entry) -> Iterator[Chunk]:
+        match entry:
+            case CallHeld(approval=True):
+                yield ToolApprovalRequestChunk(entry.approval_id, entry.call_id)
+                yield _card(entry)
+            case CallHeld() | OwnBegins():
+                return
+            case CallAnswered(approval=True):
+                approved = entry.outcome == "approved"
+                if entry.outcome in {"approved", "denied"}:
+                    yield ToolApprovalResponseChunk(entry.approval_id, approved, entry.reason)
+                yield _card(entry)
+                yield from _ending(entry)
+            case CallAnswered():
+                yield from _ending(entry)
+            case _:
+                yield entry
+
+    def _as_adk(self, entry: Entry) -> Iterator[Chunk]:
+        match entry:
+            case CallHeld(approval=True):
+                yield from _confirmation(entry)
+            case CallHeld() | OwnBegins():
+                return
+            case CallAnswered():
+                if entry.approval:
+                    confirmed = entry.outcome == "approved"
+                    yield ToolOutputAvailableChunk(entry.approval_id, {"confirmed": confirmed})
+                if entry.outcome != "approved":
+                    yield ToolOutputErrorChunk(entry.call_id, outcome_text(entry))
+            case ToolInputDeltaChunk():
+                # This profile shows a call as start and available, nothing between.
+                return
+            case ToolInputStartChunk() | ToolInputAvailableChunk():
+                yield self._unattended(entry)
+            case _:
+                yield entry
+
+    def _unattended(
+        self, chunk: ToolInputStartChunk | ToolInputAvailableChunk
+    ) -> ToolInputStartChunk | ToolInputAvailableChunk:
+        # Without `providerExecuted` the stock `lastAssistantMessageIsCompleteWithToolCalls` waits
+        # for the gated call's own output for ever, and `onToolCall` fires for it.
+        if self.runs_in_browser(chunk.tool_name):
+            return chunk
+        return dataclasses.replace(chunk, provider_executed=True)
+
+
+def _card(entry: CallHeld | CallAnswered) -> DataChunk:
+    # What the approval chunk cannot carry for strict clients; same id, so it updates in place.
+    return DataChunk("approval", dict(entry.card), id=entry.approval_id)
+
+
+def _ending(entry: CallAnswered) -> Iterator[Chunk]:
+    match entry.outcome:
+        case "denied":
+            yield ToolOutputDeniedChunk(entry.call_id)
+        case "expired" | "cancelled":
+            yield ToolOutputErrorChunk(entry.call_id, outcome_text(entry))
+        case "approved":
+            return
+
+
+def _confirmation(held: CallHeld) -> Iterator[Chunk]:
+    confirmation: dict[str, JsonValue] = {"hint": held.hint, "confirmed": False}
+    if held.payload is not None:
+        confirmation["payload"] = held.payload
+    yield ToolInputStartChunk(held.approval_id, CONFIRMATION_TOOL)
+    yield ToolInputAvailableChunk(
+        held.approval_id,
+        CONFIRMATION_TOOL,
+        {
+            "originalFunctionCall": {
+                "id": held.call_id,
+                "name": held.tool_name,
+                "args": held.input,
+            },
+            "toolConfirmation": confirmation,
+        },
+    )

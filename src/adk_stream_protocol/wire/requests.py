@@ -1,0 +1,73 @@
+"""The body of a chat request, as `useChat`'s transports and the older clients send it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.identifiers import ChatId, MessageId
+from adk_stream_protocol.wire.messages import UIMessage, parse_message
+from adk_stream_protocol.wire.values import JsonValue, as_text
+
+__all__ = ["ChatRequest", "Trigger", "parse_chat_id", "parse_request"]
+
+Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
+
+_LONGEST_ID = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a client asked for: its message list is only read for the newest message and answers."""
+
+    chat_id: ChatId | None
+    """None: the older clients name no chat."""
+    messages: tuple[UIMessage, ...]
+    trigger: Trigger = "submit-message"
+    message_id: MessageId | None = None
+    """The message to continue, edit or regenerate; None for a new one."""
+
+
+def parse_chat_id(value: str) -> ChatId:
+    """Return a chat id that is fit to name an ADK session.
+
+    Raises:
+        BadRequest: it is empty, too long, or has control characters or slashes.
+    """
+    if not 0 < len(value) <= _LONGEST_ID or not value.isprintable() or "/" in value:
+        raise BadRequest(
+            f"A chat id is 1 to {_LONGEST_ID} printable characters without '/'.", code="bad_chat_id"
+        )
+    return ChatId(value)
+
+
+def parse_request(body: JsonValue) -> ChatRequest:
+    """Read a chat request.
+
+    Raises:
+        BadRequest: there are no messages, or a field is not what it must be.
+    """
+    if not isinstance(body, Mapping):
+        raise BadRequest('The body must be an object with "messages".', code="bad_request")
+    messages = body.get("messages")
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
+        raise BadRequest(
+            'The body needs "messages", a list with at least one message.', code="no_messages"
+        )
+    trigger = body.get("trigger", "submit-message")
+    if trigger != "submit-message" and trigger != "regenerate-message":
+        raise BadRequest(
+            '"trigger" must be "submit-message" or "regenerate-message".', code="bad_trigger"
+        )
+    chat_id = body.get("id")
+    if chat_id is not None and not isinstance(chat_id, str):
+        raise BadRequest('"id" must be a string: the chat\'s id.', code="bad_chat_id")
+    message_id = as_text(body.get("messageId"))
+    return ChatRequest(
+        chat_id=None if chat_id is None else parse_chat_id(chat_id),
+        messages=tuple(parse_message(message) for message in messages),
+        trigger=trigger,
+        message_id=MessageId(message_id) if message_id else None,
+    )
