@@ -1,0 +1,209 @@
+"""The life of one held call, as a table.
+
+    pending ──approve──> approved ──claim──> running ──finish──> done
+       │                    │                   ├─────fail─────> failed
+       │                    │                   └────lapse─────> unknown ──resolve──> done | failed
+       │                    ├─output / output_error (a browser ran it)──────────────> done | failed
+       ├─deny──> denied     ├─expire (the browser never answered)──> expired
+       ├─expire─> expired   └─cancel──> cancelled
+       └─cancel─> cancelled
+
+A call that needs no decision, because the browser just runs it, opens as `approved`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from adk_stream_protocol.identifiers import (
+    ApprovalId,
+    CallId,
+    ChatId,
+    InvocationId,
+    ReplyId,
+    UserId,
+)
+from adk_stream_protocol.wire.values import JsonObject, JsonValue
+
+__all__ = [
+    "TRANSITIONS",
+    "CallEvent",
+    "CallKind",
+    "CallState",
+    "HeldCall",
+    "IllegalTransition",
+    "next_state",
+]
+
+
+class CallState(StrEnum):
+    """Where a held call stands."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class CallEvent(StrEnum):
+    """What can happen to a held call."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+    CLAIM = "claim"
+    FINISH = "finish"
+    FAIL = "fail"
+    LAPSE = "lapse"
+    OUTPUT = "output"
+    OUTPUT_ERROR = "output_error"
+    RESOLVE_DONE = "resolve_done"
+    RESOLVE_FAILED = "resolve_failed"
+
+
+class CallKind(StrEnum):
+    """Who runs a held call once it is released, and so what its answer is."""
+
+    TOOL = "tool"
+    """The server runs it; the answer is a decision."""
+    BROWSER = "browser"
+    """The client runs it; the answer is its output, after a decision if it needs one."""
+    INPUT = "input"
+    """ADK asked the person a question (`adk_request_input`); the answer is the reply."""
+    CREDENTIAL = "credential"
+    """ADK asked for a sign-in (`adk_request_credential`); the answer is where it led."""
+
+
+TRANSITIONS: Final[dict[CallState, dict[CallEvent, CallState]]] = {
+    CallState.PENDING: {
+        CallEvent.APPROVE: CallState.APPROVED,
+        CallEvent.DENY: CallState.DENIED,
+        CallEvent.EXPIRE: CallState.EXPIRED,
+        CallEvent.CANCEL: CallState.CANCELLED,
+    },
+    CallState.APPROVED: {
+        CallEvent.CLAIM: CallState.RUNNING,
+        CallEvent.OUTPUT: CallState.DONE,
+        CallEvent.OUTPUT_ERROR: CallState.FAILED,
+        CallEvent.EXPIRE: CallState.EXPIRED,
+        CallEvent.CANCEL: CallState.CANCELLED,
+    },
+    CallState.RUNNING: {
+        CallEvent.FINISH: CallState.DONE,
+        CallEvent.FAIL: CallState.FAILED,
+        CallEvent.LAPSE: CallState.UNKNOWN,
+    },
+    CallState.UNKNOWN: {
+        CallEvent.RESOLVE_DONE: CallState.DONE,
+        CallEvent.RESOLVE_FAILED: CallState.FAILED,
+    },
+    CallState.DENIED: {},
+    CallState.EXPIRED: {},
+    CallState.CANCELLED: {},
+    CallState.DONE: {},
+    CallState.FAILED: {},
+}
+
+
+class IllegalTransition(ValueError):
+    """The event cannot happen in that state; the caller lost a race, or has a bug."""
+
+
+def next_state(state: CallState, event: CallEvent) -> CallState:
+    """Return where the event leads.
+
+    Raises:
+        IllegalTransition: the table has no such step.
+    """
+    try:
+        return TRANSITIONS[state][event]
+    except KeyError:
+        raise IllegalTransition(f"A call that is {state} cannot {event}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCall:
+    """Everything known about one held call: a row of the ledger, and of the audit trail.
+
+    Times are seconds since the epoch by the store's clock.
+    """
+
+    approval_id: ApprovalId
+    call_id: CallId
+    owner: UserId
+    chat_id: ChatId
+    invocation_id: InvocationId
+    tool_name: str
+    arguments: JsonObject
+    """Frozen when the call was opened: shown = approved = run."""
+    arguments_hash: str
+    created_at: float
+    expires_at: float
+    request_id: str = ""
+    """ADK's own id of the request, to answer it with."""
+    kind: CallKind = CallKind.TOOL
+    approval: bool = True
+    """False: no decision is needed, the browser just runs it."""
+    state: CallState = CallState.PENDING
+    title: str = ""
+    hint: str = ""
+    risk: str = ""
+    payload: JsonValue = None
+    """What a tool that asks by itself showed with its request."""
+    ui: JsonObject = dataclasses.field(default_factory=dict)
+    """Free metadata for the client, from the tool's rule."""
+    decided_at: float | None = None
+    """None until decided, expired or cancelled."""
+    decided_by: str | None = None
+    decision_id: str | None = None
+    reason: str | None = None
+    result: JsonValue = None
+    """The tool's or browser's output, once done."""
+    error: str | None = None
+    """Why it failed, in public words, once failed."""
+    done_at: float | None = None
+    fence: int = 0
+    """Counts claims; a finish under an older fence is ignored."""
+    holder: str | None = None
+    """Who runs it, while running."""
+    delivered_in: ReplyId | None = None
+    """The reply that carried the answer to ADK; None until then."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client still owes an answer."""
+        if self.state is CallState.PENDING:
+            return True
+        return self.state is CallState.APPROVED and self.kind is not CallKind.TOOL
+
+    @property
+    def is_deliverable(self) -> bool:
+        """Whether the answer is complete and has not been given to ADK yet."""
+        return self.delivered_in is None and not self.is_open
+
+    @property
+    def approved(self) -> bool:
+        """Whether the call was let through, whatever became of it afterwards."""
+        return self.state not in _NOT_LET_THROUGH
+
+    def after(self, event: CallEvent) -> HeldCall:
+        """Return the call as the event leaves it.
+
+        Raises:
+            IllegalTransition: the table has no such step.
+        """
+        return dataclasses.replace(self, state=next_state(self.state, event))
+
+
+_NOT_LET_THROUGH = frozenset(
+    {CallState.PENDING, CallState.DENIED, CallState.EXPIRED, CallState.CANCELLED}
+)
