@@ -1,0 +1,354 @@
+"""ADK events in, entries of a reply out.
+
+One `EventTranslator` makes one assistant message, over as many replies as it takes. It is fed the
+events of an invocation in order, from a running agent or from a stored session: the same events
+give the same entries, which is how history, replay and the first delivery agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.translation.held import (
+    WORKFLOW_PREFIX,
+    authorization_uri,
+    held_request,
+    is_request,
+)
+from adk_stream_protocol.translation.media import is_media, media, response_media
+from adk_stream_protocol.translation.metadata import (
+    ABORTED,
+    Sources,
+    Usage,
+    finish_reason_of,
+    is_failure,
+)
+from adk_stream_protocol.translation.text_blocks import BlockKind, Lane, TextBlocks
+from adk_stream_protocol.translation.tool_calls import ToolCalls
+from adk_stream_protocol.wire.chunks import (
+    AbortChunk,
+    Chunk,
+    DataChunk,
+    ErrorChunk,
+    FinishChunk,
+    FinishReason,
+    FinishStepChunk,
+    StartChunk,
+    StartStepChunk,
+)
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, jsonable
+
+__all__ = ["EventTranslator", "TranslationOptions"]
+
+_TRANSFER = "transfer_to_agent"
+_SET_RESPONSE = "set_model_response"
+_STOPPED = "Stopped before a result came."
+_NO_RESULT = "The run ended before this tool gave a result."
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationOptions:
+    """What of an agent's inner life a client may see beyond text and tools."""
+
+    hold_text: bool = False
+    """True: send text only when it is final, for agents whose callbacks redact."""
+    state_keys: frozenset[str] = frozenset()
+    """Session state keys that are sent as `data-adk-state`."""
+    metadata_keys: frozenset[str] = frozenset()
+    """Keys of an event's custom metadata that are merged into the message's."""
+    show_transfers: bool = False
+    """True: show `transfer_to_agent` as a tool call too, not just the change of agent."""
+
+
+@dataclass(slots=True)
+class _Response:
+    """What of one model response was already sent from partial events, per lane."""
+
+    parts_sent: int = 0
+    """Non-text parts; as many are skipped in the complete event."""
+
+
+@dataclass(slots=True)
+class EventTranslator:
+    """Makes the entries of one assistant message."""
+
+    message_id: str
+    options: TranslationOptions = field(default_factory=TranslationOptions)
+    usage: Usage = field(default_factory=Usage)
+    aborted: bool = False
+    """ADK says the run was stopped."""
+    failed: bool = False
+    """An event reported that the run broke."""
+    _blocks: TextBlocks = field(default_factory=TextBlocks)
+    _sources: Sources = field(default_factory=Sources)
+    _tools: ToolCalls = field(default_factory=ToolCalls)
+    _responses: dict[Lane, _Response] = field(default_factory=dict)
+    _reason: FinishReason | None = None
+    _metadata: dict[str, JsonValue] = field(default_factory=dict)
+    _agent: str = ""
+    """The author last heard; empty before the first."""
+    _step_open: bool = False
+    _step_over: bool = False
+    """The open step's model response is complete; the next output starts a new step."""
+    _spoke: bool = False
+    """Some content was sent; a workflow's plain output is then data, not text."""
+
+    def begin(self) -> Iterator[Entry]:
+        """Yield the start of a reply: the first, or one that continues the message."""
+        yield StartChunk(self.message_id)
+
+    def feed(self, event: Event) -> Iterator[Entry]:
+        """Yield what an event adds to the message. User events add nothing."""
+        if event.author == "user":
+            return
+        lane: Lane = (event.author, event.branch or "")
+        self._note(event)
+        yield from self._agent_change(event)
+        for part in (event.content.parts if event.content else None) or []:
+            yield from self._part(part, event, lane)
+        for chunk in self._sources.of(event):
+            yield from self._speak(lane)
+            yield chunk
+        if not event.partial:
+            yield from self._complete(event, lane)
+
+    def answer(self, answered: CallAnswered) -> Iterator[Entry]:
+        """Yield the end of a held call's wait; a call that may not run is settled by it."""
+        self._tools.release(answered.call_id, settled=answered.outcome != "approved")
+        yield answered
+
+    def show(self, chunk: Chunk) -> Iterator[Entry]:
+        """Yield a chunk of our own in a step of its own."""
+        yield from self._close_step()
+        yield from self._speak(("", ""))
+        yield chunk
+        self._step_over = True
+
+    def close(self) -> Iterator[Entry]:
+        """Yield the ends of what is open, so that the reply may end or pause here."""
+        yield from self._blocks.close_all()
+        self._blocks.forget()
+        self._responses.clear()
+        yield from self._close_step()
+
+    def finish(self) -> Iterator[Entry]:
+        """Yield the end of a reply that went well, or that waits for the client."""
+        yield from self._tools.settle_open(_NO_RESULT, spare_long_running=True)
+        yield from self.close()
+        yield FinishChunk(self._finish_reason(), self._finish_metadata())
+
+    def fail(self, public_text: str) -> Iterator[Entry]:
+        """Yield the end of a reply that broke: open tools first, a client reads no further."""
+        yield from self._tools.settle_open(_NO_RESULT)
+        yield from self.close()
+        yield ErrorChunk(public_text)
+
+    def stop(self) -> Iterator[Entry]:
+        """Yield the end of a reply that was stopped."""
+        yield from self._tools.settle_open(_STOPPED)
+        yield from self.close()
+        yield AbortChunk()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the reply ends because a call waits for the client."""
+        return self._tools.is_waiting
+
+    @property
+    def unfinished_text(self) -> str:
+        """Text that was sent but that ADK has not persisted, because its response is incomplete."""
+        return self._blocks.unfinished_text()
+
+    # Events
+
+    def _note(self, event: Event) -> None:
+        if self._step_over:
+            # A new model response begins; why the last one ended no longer matters.
+            self._reason = None
+        reason = finish_reason_of(event)
+        if reason is not None and self._reason != "content-filter":
+            self._reason = reason
+        if event.error_code == ABORTED:
+            self.aborted = True
+        self.failed = self.failed or is_failure(event)
+        if not event.partial and event.usage_metadata is not None:
+            self.usage.add(event.usage_metadata)
+        for key in self.options.metadata_keys & set(event.custom_metadata or {}):
+            self._metadata[key] = jsonable((event.custom_metadata or {})[key])
+
+    def _agent_change(self, event: Event) -> Iterator[Entry]:
+        if not event.content or not event.content.parts or event.author == self._agent:
+            return
+        first, self._agent = not self._agent, event.author
+        if not first and not event.branch:
+            yield from self._speak((event.author, ""))
+            yield DataChunk("adk-agent", {"agent": event.author})
+
+    def _part(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
+        if part.function_call is not None:
+            if not event.partial:
+                yield from self._call(part.function_call, event, lane)
+        elif part.function_response is not None:
+            if not event.partial:
+                yield from self._response(part.function_response, event)
+        elif part.text is not None:
+            yield from self._text(part, event, lane)
+        else:
+            yield from self._other(part, event, lane)
+
+    def _text(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
+        if not part.text or (event.partial and self.options.hold_text):
+            return
+        kind: BlockKind = "reasoning" if part.thought else "text"
+        send = self._blocks.delta if event.partial else self._blocks.complete
+        for chunk in send(lane, kind, part.text):
+            yield from self._speak(lane)
+            yield chunk
+
+    def _other(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
+        chunks = list(media(part)) if is_media(part) else self._tools.code(part)
+        if not chunks:
+            return
+        response = self._responses.setdefault(lane, _Response())
+        if event.partial:
+            response.parts_sent += 1
+        elif response.parts_sent:
+            response.parts_sent -= 1
+            return
+        yield from self._blocks.pause(lane)
+        yield from self._speak(lane)
+        yield from chunks
+
+    def _complete(self, event: Event, lane: Lane) -> Iterator[Entry]:
+        if event.content is not None and event.content.parts:
+            yield from self._blocks.end_response(lane)
+            self._responses.pop(lane, None)
+            if self._step_open:
+                self._step_over = True
+        yield from self._actions(event)
+        if event.output is not None:
+            yield from self._output(event, lane)
+
+    # Steps
+
+    def _speak(self, lane: Lane) -> Iterator[Entry]:
+        """Yield the step boundary that model output in a lane needs."""
+        self._spoke = True
+        if self._step_over and not self._blocks_open_besides(lane):
+            yield from self._close_step()
+        if not self._step_open:
+            self._step_open = True
+            yield StartStepChunk()
+
+    def _blocks_open_besides(self, lane: Lane) -> bool:
+        # v6 forgets open blocks at `finish-step`; a parallel lane's next delta would be fatal.
+        return self._blocks.is_open(besides=lane)
+
+    def _close_step(self) -> Iterator[Entry]:
+        if self._step_open:
+            self._step_open = self._step_over = False
+            yield FinishStepChunk()
+
+    # Tools
+
+    def _call(self, call: types.FunctionCall, event: Event, lane: Lane) -> Iterator[Entry]:
+        call_id, name = call.id or "", call.name or ""
+        if is_request(name):
+            yield from self._request(call, event, lane)
+        elif name == _SET_RESPONSE or (name == _TRANSFER and not self.options.show_transfers):
+            self._tools.hide(call_id)
+        else:
+            yield from self._blocks.pause(lane)
+            yield from self._speak(lane)
+            yield from self._tools.show(
+                call_id,
+                name,
+                as_object(jsonable(call.args or {})),
+                long_running=call_id in (event.long_running_tool_ids or ()),
+            )
+
+    def _request(self, call: types.FunctionCall, event: Event, lane: Lane) -> Iterator[Entry]:
+        held = held_request(call, invocation_id=event.invocation_id)
+        if held is None:
+            return
+        if held.kind == "credential":
+            yield from self._speak(lane)
+            yield DataChunk(
+                "adk-credential",
+                {"id": held.approval_id, "authUri": authorization_uri(held)},
+                id=held.approval_id,
+            )
+        elif held.call_id not in self._tools:
+            yield from self._speak(lane)
+            yield from self._tools.show(held.call_id, held.tool_name, _shown(held))
+        self._tools.hold(held.call_id)
+        yield held
+
+    def _response(self, response: types.FunctionResponse, event: Event) -> Iterator[Entry]:
+        call_id = response.id or ""
+        if self._tools.is_settled(call_id) or _is_placeholder(call_id, event):
+            return
+        yield from self._tools.result(call_id, as_object(jsonable(response.response or {})))
+        for part in response.parts or []:
+            yield from response_media(part)
+
+    # Everything else
+
+    def _actions(self, event: Event) -> Iterator[Entry]:
+        actions = event.actions
+        for filename, version in (actions.artifact_delta or {}).items():
+            yield DataChunk("adk-artifact", {"filename": filename, "version": version}, id=filename)
+        told = actions.state_delta or {}
+        state = {key: told[key] for key in self.options.state_keys & set(told)}
+        if state:
+            yield DataChunk("adk-state", jsonable(state))
+        for widget in actions.render_ui_widgets or []:
+            yield DataChunk("adk-widget", jsonable(widget), id=widget.id)
+        if actions.set_model_response is not None:
+            yield DataChunk("adk-object", jsonable(actions.set_model_response))
+
+    def _output(self, event: Event, lane: Lane) -> Iterator[Entry]:
+        path = event.node_info.path
+        gated = f"{WORKFLOW_PREFIX}{path}@{event.invocation_id}#call"
+        if gated in self._tools:
+            if not self._tools.is_settled(gated):
+                yield from self._tools.result(gated, _as_result(event.output))
+            return
+        if isinstance(event.output, str) and not self._spoke:
+            yield from self._speak(lane)
+            yield from self._blocks.complete(lane, "text", event.output)
+            yield from self._blocks.end_response(lane)
+            return
+        yield DataChunk("adk-output", jsonable(event.output), id=path or None)
+
+    def _finish_reason(self) -> FinishReason:
+        return "tool-calls" if self.is_waiting else self._reason or "stop"
+
+    def _finish_metadata(self) -> JsonValue:
+        metadata = dict(self._metadata)
+        if self.usage.known:
+            metadata["usage"] = self.usage.to_json()
+        return metadata or None
+
+
+def _shown(held: CallHeld) -> JsonObject:
+    """Return the input to show; a question's interrupt id is ADK's own business."""
+    return {key: item for key, item in as_object(held.input).items() if key != "interruptId"}
+
+
+def _is_placeholder(call_id: str, event: Event) -> bool:
+    """Whether the response only says that the call waits for a person."""
+    actions = event.actions
+    return call_id in (actions.requested_tool_confirmations or {}) or call_id in (
+        actions.requested_auth_configs or {}
+    )
+
+
+def _as_result(output: object) -> JsonObject:
+    plain = jsonable(output)
+    return plain if isinstance(plain, dict) else {"result": plain}

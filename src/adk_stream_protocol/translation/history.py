@@ -1,0 +1,218 @@
+"""A stored ADK session as the messages of a chat.
+
+The same translator that streams a reply reads the session's events back, so a reloaded page shows
+what was streamed. Ids of messages come from the stamp that the engine leaves in each event's
+custom metadata; sessions made elsewhere get ids derived from ADK's.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.identifiers import InvocationId, MessageId
+from adk_stream_protocol.lifecycle import HeldCall
+from adk_stream_protocol.translation.cards import call_answered, card
+from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
+from adk_stream_protocol.wire.assembler import assemble
+from adk_stream_protocol.wire.chunks import DataChunk
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
+from adk_stream_protocol.wire.messages import Part, UIMessage
+from adk_stream_protocol.wire.profiles import Audience
+from adk_stream_protocol.wire.values import as_object, as_text, jsonable
+
+__all__ = [
+    "PastTurn",
+    "messages_of",
+    "past_turns",
+    "retell",
+    "stamp",
+    "with_card",
+    "without_rewound",
+]
+
+_STAMP: Final = "adk_stream"
+
+
+def stamp(*, user_message: MessageId | None, message: MessageId) -> dict[str, object]:
+    """Return the custom metadata that ties an invocation's events to the chat's messages."""
+    ids: dict[str, str] = {"message": message}
+    if user_message:
+        ids["user"] = user_message
+    return {_STAMP: ids}
+
+
+@dataclass(slots=True)
+class PastTurn:
+    """The events of one invocation: what the user said and all that answered it."""
+
+    invocation_id: InvocationId
+    message_id: MessageId
+    user_message_id: MessageId
+    said: types.Content | None = None
+    """None: the turn was not started by a message."""
+    events: list[Event] = field(default_factory=list)
+
+
+def without_rewound(events: Sequence[Event]) -> list[Event]:
+    """Return the events that still count: a rewind hides its target and all since."""
+    kept: list[Event] = []
+    for event in events:
+        target = event.actions.rewind_before_invocation_id
+        if not target:
+            kept.append(event)
+            continue
+        for index, earlier in enumerate(kept):
+            if earlier.invocation_id == target:
+                del kept[index:]
+                break
+    return kept
+
+
+def past_turns(events: Sequence[Event]) -> list[PastTurn]:
+    """Return the turns of a session, oldest first, rewound ones left out."""
+    turns: dict[str, PastTurn] = {}
+    for event in without_rewound(events):
+        if not event.invocation_id:
+            continue
+        turn = turns.get(event.invocation_id)
+        if turn is None:
+            turn = turns[event.invocation_id] = _turn(event)
+        turn.events.append(event)
+        if turn.said is None and _is_speech(event):
+            turn.said = event.content
+    return list(turns.values())
+
+
+def _turn(event: Event) -> PastTurn:
+    ids = as_object(jsonable((event.custom_metadata or {}).get(_STAMP)))
+    return PastTurn(
+        invocation_id=InvocationId(event.invocation_id),
+        message_id=MessageId(as_text(ids.get("message")) or f"msg-{event.invocation_id}"),
+        user_message_id=MessageId(as_text(ids.get("user")) or f"user-{event.invocation_id}"),
+    )
+
+
+def _is_speech(event: Event) -> bool:
+    if event.author != "user" or event.content is None:
+        return False
+    parts = event.content.parts or []
+    return any(part.function_response is None for part in parts)
+
+
+def retell(
+    turn: PastTurn,
+    calls: Mapping[str, HeldCall],
+    options: TranslationOptions | None = None,
+) -> tuple[EventTranslator, list[Entry]]:
+    """Tell a turn again, up to where it stands; return the translator that can go on from there.
+
+    Args:
+        turn: the turn.
+        calls: the ledger's rows of the chat, by ADK's request id.
+        options: what a client may see.
+    """
+    translator = EventTranslator(turn.message_id, options or TranslationOptions())
+    told: list[Entry] = list(translator.begin())
+    asked: dict[str, CallHeld] = {}
+    for event in turn.events:
+        for entry in _tell(event, translator, asked, calls):
+            told.append(with_card(entry, calls))
+            if isinstance(entry, CallHeld):
+                asked[entry.request_id] = entry
+    decided = (call for call in map(calls.get, asked) if call and call.decided_at is not None)
+    for call in decided:
+        told += translator.answer(call_answered(call))
+    return translator, told
+
+
+def _tell(
+    event: Event,
+    translator: EventTranslator,
+    asked: dict[str, CallHeld],
+    calls: Mapping[str, HeldCall],
+) -> Iterator[Entry]:
+    if event.author != "user":
+        yield from translator.feed(event)
+        return
+    for response in event.get_function_responses():
+        held = asked.pop(response.id or "", None)
+        if held is not None:
+            yield from translator.answer(_recorded(held, response, calls))
+
+
+def _recorded(
+    held: CallHeld, response: types.FunctionResponse, calls: Mapping[str, HeldCall]
+) -> CallAnswered:
+    """Return the answer as the ledger recorded it, or else as the session did."""
+    call = calls.get(held.request_id)
+    if call is not None:
+        return call_answered(call)
+    refused = held.approval and (response.response or {}).get("confirmed") is not True
+    return CallAnswered(
+        approval_id=held.approval_id,
+        call_id=held.call_id,
+        outcome="denied" if refused else "approved",
+        approval=held.approval,
+        card={"status": "denied" if refused else "approved"},
+    )
+
+
+def with_card(entry: Entry, calls: Mapping[str, HeldCall]) -> Entry:
+    """Return the entry with what the ledger knows of a held call."""
+    if isinstance(entry, CallHeld) and entry.request_id in calls:
+        call = calls[entry.request_id]
+        return dataclasses.replace(entry, card=card(call), hint=call.hint)
+    return entry
+
+
+def messages_of(
+    events: Sequence[Event],
+    calls: Iterable[HeldCall],
+    audience: Audience,
+    options: TranslationOptions | None = None,
+) -> list[UIMessage]:
+    """Return a session's messages, ready for `useChat({messages})`, pending approvals included."""
+    by_request = {call.request_id: call for call in calls}
+    # A stored message is read by no chunk validator, so it may tell what only v7 streams can:
+    # that an approval was given.
+    reader = dataclasses.replace(audience, sdk=7)
+    messages: list[UIMessage] = []
+    for turn in past_turns(events):
+        if turn.said is not None:
+            messages.append(_user_message(turn))
+        translator, entries = retell(turn, by_request, options)
+        if translator.failed:
+            entries += translator.show(
+                DataChunk("adk-error", {"message": "This reply ended with an error."})
+            )
+        entries += translator.finish()
+        message = assemble(reader.render(entries))
+        if message.parts:
+            messages.append(message)
+    return messages
+
+
+def _user_message(turn: PastTurn) -> UIMessage:
+    assert turn.said is not None
+    parts = [shown for part in turn.said.parts or [] for shown in _user_part(part)]
+    return UIMessage(turn.user_message_id, "user", parts)
+
+
+def _user_part(part: types.Part) -> Iterator[Part]:
+    if part.text:
+        yield {"type": "text", "text": part.text}
+    blob = part.inline_data
+    if blob is not None and blob.data is not None:
+        kind = blob.mime_type or "application/octet-stream"
+        encoded = base64.b64encode(blob.data).decode("ascii")
+        shown: Part = {"type": "file", "mediaType": kind, "url": f"data:{kind};base64,{encoded}"}
+        if blob.display_name:
+            shown["filename"] = blob.display_name
+        yield shown

@@ -1,0 +1,147 @@
+"""What an ADK event says beside its content: usage, why it ended, what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.wire.chunks import (
+    Chunk,
+    DataChunk,
+    FinishReason,
+    SourceDocumentChunk,
+    SourceUrlChunk,
+)
+from adk_stream_protocol.wire.values import JsonValue, jsonable
+
+__all__ = ["ABORTED", "Sources", "Usage", "finish_reason_of", "is_failure"]
+
+ABORTED: Final = "INVOCATION_ABORTED"
+
+_REASONS: Final[dict[str, FinishReason]] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content-filter",
+    "RECITATION": "content-filter",
+    "BLOCKLIST": "content-filter",
+    "PROHIBITED_CONTENT": "content-filter",
+    "SPII": "content-filter",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+}
+
+
+def _reason(code: str) -> FinishReason:
+    if code.startswith("IMAGE_"):
+        return "content-filter"
+    return _REASONS.get(code, "other")
+
+
+def finish_reason_of(event: Event) -> FinishReason | None:
+    """Return why the model stopped, or None if the event does not say."""
+    if event.error_code and _reason(event.error_code) == "content-filter":
+        return "content-filter"
+    if event.finish_reason is None:
+        return None
+    return _reason(event.finish_reason.name)
+
+
+def is_failure(event: Event) -> bool:
+    """Whether the event reports that the run broke, and not just a filter or a stop."""
+    code = event.error_code
+    if not code or event.partial or code == ABORTED:
+        return False
+    return code not in _REASONS and not code.startswith("IMAGE_")
+
+
+@dataclass(slots=True)
+class Usage:
+    """Tokens of all model calls of one message, summed."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_input_tokens: int = 0
+    known: bool = False
+    """False until some event told its usage."""
+
+    def add(self, told: types.GenerateContentResponseUsageMetadata) -> None:
+        """Count one model call."""
+        self.known = True
+        self.input_tokens += told.prompt_token_count or 0
+        self.output_tokens += told.candidates_token_count or 0
+        self.total_tokens += told.total_token_count or 0
+        self.reasoning_tokens += told.thoughts_token_count or 0
+        self.cached_input_tokens += told.cached_content_token_count or 0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the counts under the AI SDK's names; zero details are left out."""
+        counts: dict[str, JsonValue] = {
+            "inputTokens": self.input_tokens,
+            "outputTokens": self.output_tokens,
+            "totalTokens": self.total_tokens,
+        }
+        if self.reasoning_tokens:
+            counts["reasoningTokens"] = self.reasoning_tokens
+        if self.cached_input_tokens:
+            counts["cachedInputTokens"] = self.cached_input_tokens
+        return counts
+
+
+class Sources:
+    """The sources of one message, each told once: ADK repeats them in partial and final events."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def of(self, event: Event) -> Iterator[Chunk]:
+        """Yield the sources the event is the first to name."""
+        if event.grounding_metadata is not None:
+            yield from self._grounding(event.grounding_metadata, partial=bool(event.partial))
+        if event.citation_metadata is not None:
+            for citation in event.citation_metadata.citations or []:
+                yield from self._url(citation.uri, citation.title)
+        context = getattr(event, "url_context_metadata", None)
+        if isinstance(context, types.UrlContextMetadata):
+            for read in context.url_metadata or []:
+                yield from self._url(read.retrieved_url, None)
+
+    def _grounding(self, grounding: types.GroundingMetadata, *, partial: bool) -> Iterator[Chunk]:
+        for chunk in grounding.grounding_chunks or []:
+            if chunk.web is not None:
+                yield from self._url(chunk.web.uri, chunk.web.title)
+            if chunk.maps is not None:
+                yield from self._url(chunk.maps.uri, chunk.maps.title)
+            if chunk.retrieved_context is not None:
+                yield from self._document(chunk.retrieved_context)
+        if not partial and (grounding.grounding_supports or grounding.search_entry_point):
+            details = grounding.model_dump(
+                mode="json",
+                by_alias=True,
+                exclude_none=True,
+                include={"grounding_supports", "search_entry_point", "web_search_queries"},
+            )
+            yield DataChunk("adk-grounding", jsonable(details))
+
+    def _url(self, url: str | None, title: str | None) -> Iterator[Chunk]:
+        if url and url not in self._seen:
+            self._seen.add(url)
+            yield SourceUrlChunk(f"source-{len(self._seen)}", url, title)
+
+    def _document(self, found: types.GroundingChunkRetrievedContext) -> Iterator[Chunk]:
+        uri = found.uri or ""
+        if uri.startswith(("http://", "https://")):
+            yield from self._url(uri, found.title)
+            return
+        name = found.document_name or uri or found.title or ""
+        if name and name not in self._seen:
+            self._seen.add(name)
+            yield SourceDocumentChunk(
+                f"source-{len(self._seen)}", "text/plain", found.title or name
+            )
