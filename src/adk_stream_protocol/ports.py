@@ -1,0 +1,268 @@
+"""Where the engine meets the stores: held calls, turns, logs, and hints that something changed.
+
+Each port is a promise that two implementations keep (memory, and SQL behind the same tests).
+All times are seconds since the epoch by the store's own clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from google.adk.events.event import Event
+
+from adk_stream_protocol.identifiers import (
+    ApprovalId,
+    CallId,
+    ChatId,
+    InvocationId,
+    ReplyId,
+    UserId,
+)
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.wire.entries import Entry
+from adk_stream_protocol.wire.values import JsonValue
+
+__all__ = [
+    "AgentRun",
+    "Attached",
+    "Batch",
+    "Began",
+    "Busy",
+    "Calls",
+    "Log",
+    "Ruling",
+    "Stores",
+    "TurnRecord",
+    "Turns",
+    "Verdict",
+    "Wake",
+]
+
+Ruling: TypeAlias = Literal["accepted", "repeat", "conflict"]
+"""What became of an answer: it counts; it was given before; another one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision on a held call, and who made it."""
+
+    approved: bool
+    by: str
+    reason: str | None = None
+    decision_id: str | None = None
+
+
+class Calls(Protocol):
+    """The rows of held calls: one truth for each."""
+
+    async def now(self) -> float:
+        """Return the store's time."""
+        ...
+
+    async def open(self, call: HeldCall) -> HeldCall:
+        """Store a call that now waits; idempotent, the first row of an approval id stays."""
+        ...
+
+    async def get(self, approval_id: ApprovalId) -> HeldCall | None:
+        """Return the call, or None."""
+        ...
+
+    async def of_chat(self, chat_id: ChatId) -> Sequence[HeldCall]:
+        """Return all calls of a chat, oldest first."""
+        ...
+
+    async def of_owner(self, owner: UserId, state: CallState | None = None) -> Sequence[HeldCall]:
+        """Return a user's calls, oldest first, in one state or all."""
+        ...
+
+    async def latest(self, chat_id: ChatId, call_id: CallId) -> HeldCall | None:
+        """Return the newest held call for a tool call of the chat."""
+        ...
+
+    async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
+        """Apply a decision if the call is pending and not expired: one compare-and-set.
+
+        The same decision id, or the same verdict, is a `repeat`; anything else is a `conflict`.
+        """
+        ...
+
+    async def give(
+        self, approval_id: ApprovalId, *, output: JsonValue, error: str | None
+    ) -> tuple[Ruling, HeldCall]:
+        """Record what the client made of a call it ran, if it is approved and unanswered."""
+        ...
+
+    async def claim(self, approval_id: ApprovalId, holder: str) -> HeldCall | None:
+        """Take the right to run an approved call; None if it may not run (again)."""
+        ...
+
+    async def finish(
+        self, approval_id: ApprovalId, fence: int, *, result: JsonValue, error: str | None
+    ) -> bool:
+        """Record how a claimed call ended; False if the fence is not the current one."""
+        ...
+
+    async def lapse(self, approval_id: ApprovalId, fence: int) -> bool:
+        """Record that nobody knows how a claimed call ended; False under an old fence."""
+        ...
+
+    async def cancel(
+        self, chat_id: ChatId, invocations: Iterable[InvocationId] | None = None
+    ) -> Sequence[HeldCall]:
+        """Cancel the calls of a chat that wait or are not yet claimed; return those cancelled."""
+        ...
+
+    async def expire(self) -> Sequence[HeldCall]:
+        """Expire the calls whose time is over; return those expired just now."""
+        ...
+
+    async def next_expiry(self) -> float | None:
+        """Return when the next open call expires, or None if none is open."""
+        ...
+
+    async def deliver(self, approval_ids: Iterable[ApprovalId], reply_id: ReplyId) -> None:
+        """Record which reply carries the answers to ADK."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """The newest turn of a chat."""
+
+    chat_id: ChatId
+    owner: UserId
+    reply_id: ReplyId
+    key: str
+    """What was asked: the same key again is the same request."""
+    running: bool = True
+    stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """The caller holds the chat and must produce the reply."""
+
+    turn: TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The same request was made before; its reply is this one."""
+
+    turn: TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Another turn of the chat is running."""
+
+    turn: TurnRecord
+
+
+class Turns(Protocol):
+    """One writer per chat."""
+
+    async def owner_of(self, chat_id: ChatId) -> UserId | None:
+        """Return whose chat it is, or None if no turn was ever begun in it."""
+        ...
+
+    async def latest(self, chat_id: ChatId) -> TurnRecord | None:
+        """Return the newest turn of the chat, or None."""
+        ...
+
+    async def begin(self, turn: TurnRecord, *, repeatable: bool) -> Began | Attached | Busy:
+        """Take the chat for a turn.
+
+        Args:
+            turn: the turn to begin.
+            repeatable: whether a turn of the same key that has ended is begun anew.
+        """
+        ...
+
+    async def end(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        """Give the chat back."""
+        ...
+
+    async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
+        """Mark the running turn as stopping; return it, or None if none runs."""
+        ...
+
+    async def running_of(self, owner: UserId) -> int:
+        """Return how many turns of a user are running."""
+        ...
+
+    async def forget(self, chat_id: ChatId) -> None:
+        """Forget the chat; its id is free again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Entries of a log that were ready, and whether nothing will follow them."""
+
+    entries: Sequence[Entry]
+    ended: bool
+
+
+class Log(Protocol):
+    """The entries of each reply, numbered from 0 without gaps; the one way out of a run."""
+
+    async def open(self, reply_id: ReplyId) -> None:
+        """Begin a reply's log."""
+        ...
+
+    async def append(self, reply_id: ReplyId, entries: Sequence[Entry]) -> None:
+        """Add entries; never waits for a reader."""
+        ...
+
+    async def end(self, reply_id: ReplyId) -> None:
+        """Write the end marker; nothing can follow."""
+        ...
+
+    async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
+        """Return what follows the first `after` entries, waiting until there is something.
+
+        Canceling this is safe: nothing is lost, read again from the same place. Returns None if
+        the log does not exist (any more).
+        """
+        ...
+
+
+class Wake(Protocol):
+    """Hints that something changed. A hint may be lost; who waits also looks by itself."""
+
+    def hint(self, topic: str) -> None:
+        """Wake whoever waits for the topic."""
+        ...
+
+    async def wait(self, topic: str, timeout: float | None) -> None:  # noqa: ASYNC109  # a bound, not a failure
+        """Return at the next hint, or after the timeout at the latest."""
+        ...
+
+
+class AgentRun(Protocol):
+    """One execution of the agent, unary or live."""
+
+    def events(self) -> AsyncGenerator[Event, None]:
+        """Yield ADK's events in order."""
+        ...
+
+    def stop(self) -> None:
+        """Ask the run to end; a tool that is running is let finish first."""
+        ...
+
+    def abandon(self) -> None:
+        """End the run now, though a tool still runs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Everything the engine remembers."""
+
+    calls: Calls
+    turns: Turns
+    log: Log
+    wake: Wake
