@@ -1,0 +1,227 @@
+"""The gate: an ADK plugin that every tool call of a served agent passes.
+
+It asks for browser tools, lets an approved call run only under a claim, answers for a call that
+may not run, and turns a raising tool into a result. It uses ADK's public hooks only and keeps no
+state of its own; what it needs to know of the run comes from the `RunScope` of the running task.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_context import ToolContext
+from typing_extensions import override
+
+from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.identifiers import CallId, ChatId, UserId
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.translation.cards import call_answered
+from adk_stream_protocol.translation.held import browser_payload
+from adk_stream_protocol.wire.profiles import outcome_text
+from adk_stream_protocol.wire.values import JsonValue, as_object, digest, jsonable
+
+__all__ = ["Gate", "RunScope", "run_scope"]
+
+logger = logging.getLogger(__name__)
+
+run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
+"""The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
+
+_STOPPED = "Stopped before it ran."
+_TOO_MANY = "Too many calls wait for a decision already; this one was not asked for."
+_NOT_RELEASED = "This call was not released; it was not run."
+_CHANGED = "The arguments are not the ones that were approved; the call was not run."
+
+
+@dataclass(slots=True)
+class RunScope:
+    """What the gate must know of a run, and what the run must know of its tools."""
+
+    owner: UserId
+    chat_id: ChatId
+    holder: str
+    """Names this run in the ledger."""
+    stopping: bool = False
+    """No further tool may start."""
+    running: dict[str, HeldCall | None] = field(default_factory=dict)
+    """The tools that run now, by call id; the claimed call where one was needed."""
+    since: dict[str, float] = field(default_factory=dict)
+    """When each running tool started, by the event loop's clock."""
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    """Set and replaced whenever there is something new to see."""
+
+    def started(self, call_id: str, call: HeldCall | None) -> None:
+        """Note that a tool starts."""
+        self.running[call_id] = call
+        self.since[call_id] = anyio.current_time()
+        self.notify()
+
+    def ended(self, call_id: str) -> None:
+        """Note that a tool ended."""
+        self.running.pop(call_id, None)
+        self.since.pop(call_id, None)
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake whoever watches the run."""
+        changed, self.changed = self.changed, anyio.Event()
+        changed.set()
+
+
+class Gate(BasePlugin):
+    """Holds, releases and records tool calls."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(name="adk_stream_gate")
+        self._ledger = ledger
+        self._policy = ledger.policy
+
+    @override
+    async def before_tool_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+    ) -> dict[str, Any] | None:
+        scope = run_scope.get()
+        if scope is None:
+            return None
+        if scope.stopping:
+            return {"error": _STOPPED}
+        call_id = tool_context.function_call_id or ""
+        if tool_context.tool_confirmation is not None:
+            return await self._resume(scope, tool_args, tool_context)
+        if self._policy.rule_of(tool).browser:
+            return await self._hand_to_browser(scope, tool, tool_context)
+        if await tool.check_require_confirmation(tool_args, tool_context):
+            # ADK's own gate asks; all there is to decide here is whether it may.
+            return None if await self._ledger.has_room(scope.owner) else {"error": _TOO_MANY}
+        scope.started(call_id, None)
+        return None
+
+    @override
+    async def after_tool_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        result: dict[str, Any],
+    ) -> dict[str, Any] | None:
+        call_id = tool_context.function_call_id or ""
+        if call_id in tool_context.actions.requested_tool_confirmations:
+            # Else an app that is not resumable calls the model again before anyone has decided,
+            # and the client's helper never sends: it only looks at the last step.
+            tool_context.actions.skip_summarization = True
+        scope = run_scope.get()
+        if scope is not None:
+            await self._end(scope, call_id, result=jsonable(result))
+        return None
+
+    @override
+    async def on_tool_error_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        error: Exception,
+    ) -> dict[str, Any] | None:
+        scope = run_scope.get()
+        if scope is None:
+            return None
+        call_id = tool_context.function_call_id or ""
+        public = self._policy.error_text(tool.name, error)
+        await self._end(scope, call_id, result=None, error=public, failure=error)
+        if not isinstance(error, Exception):
+            return None
+        logger.warning(
+            "tool failed: %s",
+            trace_of(error),
+            extra={"chat": scope.chat_id, "call": call_id, "tool": tool.name},
+        )
+        if await _is_handled_by_adk(tool, tool_context):
+            return None
+        # Without a result ADK ends the whole run, and the client's tool part would wait for ever.
+        return {"error": public}
+
+    async def _end(
+        self,
+        scope: RunScope,
+        call_id: str,
+        *,
+        result: JsonValue,
+        error: str | None = None,
+        failure: BaseException | None = None,
+    ) -> None:
+        if call_id not in scope.running:
+            return
+        claimed, calls = scope.running[call_id], self._ledger.calls
+        if claimed is not None and isinstance(failure, Exception | None):
+            await calls.finish(claimed.approval_id, claimed.fence, result=result, error=error)
+        elif claimed is not None:
+            # Cancelled from outside while it ran: nobody knows what it did.
+            await calls.lapse(claimed.approval_id, claimed.fence)
+        scope.ended(call_id)
+
+    async def _hand_to_browser(
+        self, scope: RunScope, tool: BaseTool, tool_context: ToolContext
+    ) -> dict[str, Any]:
+        if not await self._ledger.has_room(scope.owner):
+            return {"error": _TOO_MANY}
+        rule = self._policy.rule_of(tool)
+        # Asked as ADK's own confirmation: it pauses and resumes beside gated siblings, in every
+        # session service, and leaves one answer event for all of them. See ADR-0003.
+        tool_context.request_confirmation(
+            hint=rule.hint or f"The browser runs {tool.name}.",
+            payload=browser_payload(approval=rule.approval),
+        )
+        tool_context.actions.skip_summarization = True
+        return {"status": "The browser runs this; its output follows."}
+
+    async def _resume(
+        self, scope: RunScope, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> dict[str, Any] | None:
+        call_id = tool_context.function_call_id or ""
+        call = await self._ledger.calls.latest(scope.chat_id, CallId(call_id))
+        if call is None or not call.approved:
+            return _refusal(call)
+        if call.kind is CallKind.BROWSER:
+            return _browser_result(call)
+        if digest(as_object(jsonable(tool_args))) != call.arguments_hash:
+            return {"error": _CHANGED}
+        claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
+        if claimed is None:
+            return _refusal(call)
+        scope.started(call_id, claimed)
+        return None
+
+
+def _refusal(call: HeldCall | None) -> dict[str, Any]:
+    if call is None or call.approved or call.state is CallState.PENDING:
+        return {"error": _NOT_RELEASED}
+    return {"error": outcome_text(call_answered(call))}
+
+
+def _browser_result(call: HeldCall) -> dict[str, Any]:
+    if call.error is not None:
+        return {"error": call.error}
+    return dict(call.result) if isinstance(call.result, dict) else {"result": call.result}
+
+
+async def _is_handled_by_adk(tool: BaseTool, tool_context: ToolContext) -> bool:
+    """Whether the agent's own error callbacks, or ADK's answer to an unknown tool, come next."""
+    agent = tool_context.get_invocation_context().agent
+    if not isinstance(agent, LlmAgent):
+        return False
+    known = {known.name for known in await agent.canonical_tools(tool_context)}
+    return bool(agent.canonical_on_tool_error_callbacks) or tool.name not in known

@@ -1,0 +1,124 @@
+"""The ledger: what was asked, what was answered, and who may run a call.
+
+It stands between the gate and the engine on one side and the rows on the other, and it is the only
+place that turns a request of ADK's into a row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adk_stream_protocol.errors import NotFound
+from adk_stream_protocol.held_calls.policy import Policy, ToolRule
+from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.ports import Calls, Ruling, Verdict
+from adk_stream_protocol.translation.instructions import Answer, Decision
+from adk_stream_protocol.wire.entries import CallHeld
+from adk_stream_protocol.wire.values import as_object, digest
+
+__all__ = ["Ledger"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Held calls under a policy."""
+
+    calls: Calls
+    policy: Policy
+
+    async def open(
+        self, held: CallHeld, *, owner: UserId, chat_id: ChatId, invocation_id: InvocationId
+    ) -> HeldCall:
+        """Store that a call waits, its arguments frozen; idempotent."""
+        rule = self.policy.rule(held.tool_name)
+        now = await self.calls.now()
+        arguments = as_object(held.input)
+        expires_in = self.policy.expires_in if rule.expires_in is None else rule.expires_in
+        call = await self.calls.open(
+            HeldCall(
+                approval_id=ApprovalId(held.approval_id),
+                call_id=CallId(held.call_id),
+                owner=owner,
+                chat_id=chat_id,
+                invocation_id=invocation_id,
+                tool_name=held.tool_name,
+                arguments=arguments,
+                arguments_hash=digest(arguments),
+                created_at=now,
+                expires_at=now + expires_in,
+                request_id=held.request_id,
+                kind=CallKind(held.kind),
+                approval=held.approval,
+                state=CallState.PENDING if held.approval else CallState.APPROVED,
+                title=rule.title or held.tool_name,
+                hint=_hint(rule, held),
+                risk=rule.risk,
+                payload=held.payload,
+                ui=rule.ui,
+            )
+        )
+        logger.info("call held", extra=_ids(call))
+        return call
+
+    async def has_room(self, owner: UserId) -> bool:
+        """Whether one more call may wait for this user."""
+        pending = await self.calls.of_owner(owner, CallState.PENDING)
+        return len(pending) < self.policy.max_pending
+
+    async def owned(self, approval_id: ApprovalId, owner: UserId) -> HeldCall:
+        """Return a user's call.
+
+        Raises:
+            NotFound: there is none, or it is another user's; a caller cannot tell which.
+        """
+        call = await self.calls.get(approval_id)
+        if call is None or call.owner != owner:
+            raise NotFound(
+                "No such approval. Send the id that came with the request.", code="unknown_call"
+            )
+        return call
+
+    async def answer(
+        self, answer: Answer, *, owner: UserId, by: str, decision_id: str | None = None
+    ) -> tuple[Ruling, HeldCall]:
+        """Record an answer; `conflict` comes with the call as it really is.
+
+        Raises:
+            NotFound: the call is not this user's.
+        """
+        await self.owned(answer.approval_id, owner)
+        if isinstance(answer, Decision):
+            verdict = Verdict(answer.approved, by, answer.reason, decision_id)
+            ruling, call = await self.calls.decide(answer.approval_id, verdict)
+        else:
+            ruling, call = await self.calls.give(
+                answer.approval_id, output=answer.output, error=answer.error
+            )
+        if ruling == "conflict":
+            logger.warning("answer refused", extra=_ids(call))
+        else:
+            logger.info("call answered", extra={**_ids(call), "ruling": ruling})
+        return ruling, call
+
+    async def open_of(self, chat_id: ChatId) -> Sequence[HeldCall]:
+        """Return the calls of a chat that wait for the client."""
+        return [call for call in await self.calls.of_chat(chat_id) if call.is_open]
+
+
+def _hint(rule: ToolRule, held: CallHeld) -> str:
+    return rule.hint or held.hint
+
+
+def _ids(call: HeldCall) -> dict[str, object]:
+    return {
+        "chat": call.chat_id,
+        "call": call.call_id,
+        "approval": call.approval_id,
+        "tool": call.tool_name,
+        "state": call.state.value,
+    }

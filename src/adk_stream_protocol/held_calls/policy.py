@@ -1,0 +1,98 @@
+"""What is asked of the client for which tool, and how the request is shown.
+
+Whether a tool needs approval is ADK's own `require_confirmation`; a rule only adds how it is
+shown, how long it waits, and which tools run in the browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.tools.base_tool import BaseTool
+
+from adk_stream_protocol.wire.values import JsonObject
+
+__all__ = ["RULE_KEY", "Policy", "ToolRule"]
+
+RULE_KEY: Final = "adk_stream_rule"
+"""Where a tool carries its own rule, in ADK's `BaseTool.custom_metadata`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRule:
+    """How the calls of one tool are held and shown."""
+
+    title: str = ""
+    """A short name for people; empty: the tool's name."""
+    hint: str = ""
+    """Why the person is asked; empty: what ADK or the tool says."""
+    risk: str = ""
+    """A label for the card, such as `low` or `high`."""
+    expires_in: float | None = None
+    """Seconds until an undecided call expires; None: the server's default."""
+    browser: bool = False
+    """The client runs the tool; its function never runs here."""
+    approval: bool = False
+    """For a browser tool: the person is asked before the browser runs it."""
+    ui: JsonObject = field(default_factory=dict)
+    """Free metadata for the client's card."""
+
+
+def _public_error(tool_name: str, _error: Exception) -> str:
+    return f"The tool {tool_name} failed."
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules of all tools, and the limits of asking."""
+
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    expires_in: float = 3600.0
+    """Seconds an undecided call waits, unless its rule says otherwise."""
+    max_pending: int = 20
+    """How many calls may wait for one user at a time."""
+    error_text: Callable[[str, Exception], str] = _public_error
+    """What client and model are told when a tool raises; the exception itself stays here."""
+
+    def rule(self, tool_name: str) -> ToolRule:
+        """Return the rule for a tool name; every tool has one."""
+        return self.tools.get(tool_name, _PLAIN)
+
+    def rule_of(self, tool: BaseTool) -> ToolRule:
+        """Return the rule for a tool: by name, else the one it carries itself."""
+        named = self.tools.get(tool.name)
+        if named is not None:
+            return named
+        own = (tool.custom_metadata or {}).get(RULE_KEY)
+        return own if isinstance(own, ToolRule) else _PLAIN
+
+    def runs_at_once_in_browser(self, tool_name: str) -> bool:
+        """Whether the client runs the tool as soon as it sees the call."""
+        rule = self.rule(tool_name)
+        return rule.browser and not rule.approval
+
+    def with_rules_of(self, agent: object) -> Policy:
+        """Return a policy that also knows, by name, the rules that the agents' tools carry."""
+        own = {tool.name: self.rule_of(tool) for tool in _tools_of(agent)}
+        carried = {name: rule for name, rule in own.items() if rule is not _PLAIN}
+        return Policy(
+            tools={**carried, **self.tools},
+            expires_in=self.expires_in,
+            max_pending=self.max_pending,
+            error_text=self.error_text,
+        )
+
+
+_PLAIN: Final = ToolRule()
+
+
+def _tools_of(agent: object) -> Iterator[BaseTool]:
+    for tool in getattr(agent, "tools", None) or []:
+        if isinstance(tool, BaseTool):
+            yield tool
+    for child in getattr(agent, "sub_agents", None) or []:
+        if isinstance(child, BaseAgent):
+            yield from _tools_of(child)
