@@ -1,0 +1,387 @@
+"""Conversations: what clients ask for, turned into turns; answers, turned into continuations.
+
+One chat has one ADK session and at most one running turn. Turns belong to this object, not to the
+request that started them: they go on when a tab closes, and a decision made anywhere continues
+its chat by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from adk_stream_protocol.engine.preparation import Draft, Preparation
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
+from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
+from adk_stream_protocol.engine.turn import Turn
+from adk_stream_protocol.errors import ChatBusy, NotFound, NotRunning, TooMany
+from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
+from adk_stream_protocol.translation.history import messages_of, past_turns, retell
+from adk_stream_protocol.translation.instructions import (
+    Answer,
+    Answers,
+    Decision,
+    Output,
+    Regenerate,
+    Say,
+    interpret,
+)
+from adk_stream_protocol.wire.entries import CallHeld
+from adk_stream_protocol.wire.messages import UIMessage
+from adk_stream_protocol.wire.profiles import Audience
+from adk_stream_protocol.wire.requests import ChatRequest
+
+__all__ = ["Conversations"]
+
+logger = logging.getLogger(__name__)
+
+_CALLS = "calls"
+"""The topic of hints that held calls changed."""
+
+_SWEEP = 30.0
+"""How long the sweeper sleeps at most: hints may be lost."""
+
+
+@dataclass(slots=True)
+class Conversations:
+    """All chats of one server."""
+
+    stores: Stores
+    ledger: Ledger
+    sessions: Sessions
+    preparation: Preparation
+    max_turns: int = 4
+    """How many turns of one user may run at a time."""
+    _tasks: TaskGroup | None = None
+    """Owns the running turns; None while the server is not running."""
+    _running: dict[ChatId, Turn] = field(default_factory=dict)
+    """The turns that run in this process."""
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Run turns until the block ends; then those still running are cancelled."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            tasks.start_soon(self._expire_calls)
+            try:
+                yield
+            finally:
+                self._tasks = None
+                tasks.cancel_scope.cancel()
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether turns can be started."""
+        return self._tasks is not None
+
+    # What a client asks for
+
+    async def submit(self, request: ChatRequest, user: UserId) -> Reply:
+        """Do what a chat request asks for and return its reply.
+
+        Raises:
+            ClientFault: the request cannot be done; the message says why and what to do.
+        """
+        chat_id = request.chat_id or await self._unnamed(request, user)
+        await self._check_owner(chat_id, user)
+        instruction = interpret(request, await self._held(chat_id, user))
+        match instruction:
+            case Say():
+                await self._answer_first(instruction, chat_id, user)
+                draft = await self.preparation.say(instruction, chat_id, user)
+                return await self._begin(draft)
+            case Regenerate():
+                return await self._begin(
+                    await self.preparation.regenerate(instruction, chat_id, user)
+                )
+            case Answers(answers):
+                return await self._answered(answers, chat_id, user)
+            case _:
+                assert_never(instruction)
+
+    async def resume(self, chat_id: ChatId, user: UserId) -> Reply | None:
+        """Return the newest reply of the chat from its beginning, or None if there is none."""
+        await self._check_owner(chat_id, user)
+        turn = await self.stores.turns.latest(chat_id)
+        if turn is None:
+            return None
+        reply = LoggedReply(chat_id, self.stores.log, turn.reply_id)
+        retained = turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
+        return reply if retained else None
+
+    async def stop(self, chat_id: ChatId, user: UserId) -> bool:
+        """Stop the running turn, or give up what waits; True if there was something to stop."""
+        await self._check_owner(chat_id, user)
+        if await self.stores.turns.ask_to_stop(chat_id) is not None:
+            turn = self._running.get(chat_id)
+            if turn is not None:
+                turn.stop()
+            return True
+        cancelled = await self.stores.calls.cancel(chat_id)
+        for invocation in {call.invocation_id for call in cancelled}:
+            await self._begin(await self.preparation.note(chat_id, user, invocation, cancelled))
+        return bool(cancelled)
+
+    async def decide(
+        self, decision: Decision, user: UserId, *, by: str, decision_id: str | None = None
+    ) -> tuple[Ruling, HeldCall]:
+        """Decide a held call away from its chat; the chat continues by itself.
+
+        Raises:
+            NotFound: there is no such call, or it is not this user's.
+        """
+        ruling, call = await self.ledger.answer(
+            decision, owner=user, by=by, decision_id=decision_id
+        )
+        await self._continue(call.chat_id, user)
+        return ruling, call
+
+    async def approvals(self, user: UserId, state: CallState | None = None) -> Sequence[HeldCall]:
+        """Return the user's held calls that need a decision, oldest first."""
+        calls = await self.stores.calls.of_owner(user, state)
+        return [call for call in calls if call.approval]
+
+    async def approval(self, approval_id: ApprovalId, user: UserId) -> HeldCall:
+        """Return one held call of the user's.
+
+        Raises:
+            NotFound: there is no such call, or it is not this user's.
+        """
+        return await self.ledger.owned(approval_id, user)
+
+    # Chats
+
+    async def chats(self, user: UserId) -> Sequence[ChatInfo]:
+        """Return the user's chats, newest first."""
+        return await self.sessions.all_of(user)
+
+    async def messages(
+        self, chat_id: ChatId, user: UserId, audience: Audience
+    ) -> tuple[ChatInfo, Sequence[UIMessage]]:
+        """Return a chat and its messages, ready for `useChat({messages})`.
+
+        Raises:
+            NotFound: there is no such chat, or it is not this user's.
+        """
+        await self._check_owner(chat_id, user)
+        info, events = await self.sessions.describe(chat_id, user)
+        calls = await self._held(chat_id, user)
+        return info, messages_of(events, calls, audience, self.preparation.options)
+
+    async def delete(self, chat_id: ChatId, user: UserId) -> None:
+        """Delete a chat: stop what runs, give up what waits, forget the rest.
+
+        Raises:
+            NotFound: there is no such chat, or it is not this user's.
+        """
+        await self._check_owner(chat_id, user)
+        await self.sessions.describe(chat_id, user)
+        running = await self.stores.turns.ask_to_stop(chat_id)
+        if running is not None:
+            await self.stop(chat_id, user)
+            await self._until_ended(running)
+        await self.stores.calls.cancel(chat_id)
+        await self.sessions.delete(chat_id, user)
+        await self.stores.turns.forget(chat_id)
+
+    # Answers
+
+    async def _answered(self, answers: Iterable[Answer], chat_id: ChatId, user: UserId) -> Reply:
+        calls, brought = await self._record(answers, user)
+        ready = await self._ready(chat_id)
+        for invocation in dict.fromkeys(call.invocation_id for call in calls):
+            if invocation in ready:
+                reply = await self._begin_when_free(chat_id, user, invocation)
+                if isinstance(reply, LoggedReply):
+                    reply.known = brought
+                return reply
+        return await self._outcome(calls[-1], user, brought)
+
+    async def _record(
+        self, answers: Iterable[Answer], user: UserId
+    ) -> tuple[list[HeldCall], frozenset[str]]:
+        """Record answers; return the calls, and those whose output counts as the caller's."""
+        calls: list[HeldCall] = []
+        brought: set[str] = set()
+        for answer in answers:
+            ruling, call = await self.ledger.answer(answer, owner=user, by=user)
+            calls.append(call)
+            if isinstance(answer, Output) and ruling != "conflict":
+                brought.add(call.call_id)
+        return calls, frozenset(brought)
+
+    async def _outcome(self, call: HeldCall, user: UserId, brought: frozenset[str]) -> Reply:
+        """Return how things stand: the continuation's reply, or a note that more is awaited."""
+        if call.delivered_in is not None:
+            turn = await self.stores.turns.latest(call.chat_id)
+            if turn is not None and turn.reply_id == call.delivered_in:
+                return self._reading(turn, known=brought)
+            return ToldReply(call.chat_id, await self.preparation.outcome(call, user))
+        return ToldReply(call.chat_id, await self.preparation.standing(call, user))
+
+    async def _answer_first(self, said: Say, chat_id: ChatId, user: UserId) -> None:
+        """Deliver decisions that travelled with a message before the message itself."""
+        if not said.answers:
+            return
+        calls, _ = await self._record(said.answers, user)
+        for invocation in {call.invocation_id for call in calls} & set(await self._ready(chat_id)):
+            reply = await self._begin_when_free(chat_id, user, invocation)
+            while not (await reply.next()).ended:
+                pass
+
+    async def _ready(self, chat_id: ChatId) -> dict[InvocationId, list[HeldCall]]:
+        """Return the invocations whose answers are complete and not yet given to ADK."""
+        by_invocation: dict[InvocationId, list[HeldCall]] = {}
+        for call in await self.stores.calls.of_chat(chat_id):
+            by_invocation.setdefault(call.invocation_id, []).append(call)
+        return {
+            invocation: [call for call in calls if call.is_deliverable]
+            for invocation, calls in by_invocation.items()
+            if not any(call.is_open for call in calls)
+            and any(call.is_deliverable and call.state is not CallState.CANCELLED for call in calls)
+        }
+
+    async def _continue(self, chat_id: ChatId, user: UserId) -> None:
+        """Start the next continuation that is ready, unless a turn runs: its end looks again."""
+        self.stores.wake.hint(_CALLS)
+        for invocation, calls in (await self._ready(chat_id)).items():
+            draft = await self.preparation.continuation(chat_id, user, invocation, calls)
+            await self._try(draft)
+            return
+
+    async def _begin_when_free(
+        self, chat_id: ChatId, user: UserId, invocation: InvocationId
+    ) -> Reply:
+        """Start a continuation; if another turn runs, wait for its end first."""
+        while True:
+            calls = (await self._ready(chat_id)).get(invocation)
+            if calls is None:
+                # Its own end, or a decision elsewhere, was faster.
+                turn = await self.stores.turns.latest(chat_id)
+                assert turn is not None
+                return self._reading(turn)
+            draft = await self.preparation.continuation(chat_id, user, invocation, calls)
+            began = await self._try(draft)
+            if not isinstance(began, Busy):
+                return self._reading(began.turn)
+            await self._until_ended(began.turn)
+
+    # Turns
+
+    async def _begin(self, draft: Draft) -> Reply:
+        if await self.stores.turns.running_of(draft.owner) >= self.max_turns:
+            current = await self.stores.turns.latest(draft.chat_id)
+            if current is None or not current.running:
+                raise TooMany(
+                    f"{self.max_turns} replies of yours are running already. Wait for one to end, "
+                    "or stop it."
+                )
+        began = await self._try(draft)
+        if isinstance(began, Busy):
+            raise ChatBusy(
+                "A reply is running in this chat. Wait for its end or stop it, then send again."
+            )
+        return self._reading(began.turn)
+
+    async def _try(self, draft: Draft) -> Began | Attached | Busy:
+        """Take the chat and start the turn, if it is free."""
+        tasks = self._tasks
+        if tasks is None:
+            raise NotRunning(
+                "The lifespan has not started; mount the router in an app whose lifespan runs.",
+                public_message="The server is starting or stopping. Try again in a moment.",
+            )
+        began = await self.stores.turns.begin(draft.record(), repeatable=draft.repeatable)
+        if isinstance(began, Began):
+            await self.stores.log.open(draft.reply_id)
+            await tasks.start(self._produce, draft)
+        return began
+
+    async def _produce(self, draft: Draft, *, task_status: TaskStatus[None]) -> None:
+        """Prepare and produce a turn; what fails before it is prepared is the caller's to see."""
+        logger.info("turn started", extra=draft.ids())
+        try:
+            turn = await draft.prepare(draft)
+            await self.stores.calls.deliver(draft.delivers, draft.reply_id)
+            self._running[draft.chat_id] = turn
+            task_status.started()
+            current = await self.stores.turns.latest(draft.chat_id)
+            if current is not None and current.stopping:
+                turn.stop()
+            await turn.produce()
+        finally:
+            with anyio.move_on_after(5, shield=True):
+                self._running.pop(draft.chat_id, None)
+                await self.stores.log.end(draft.reply_id)
+                await self.stores.turns.end(draft.chat_id, draft.reply_id)
+                logger.info("turn ended", extra=draft.ids())
+        await self._continue(draft.chat_id, draft.owner)
+
+    def _reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
+        return LoggedReply(turn.chat_id, self.stores.log, turn.reply_id, own_only=True, known=known)
+
+    async def _until_ended(self, turn: TurnRecord) -> None:
+        reply = LoggedReply(turn.chat_id, self.stores.log, turn.reply_id)
+        while not (await reply.next()).ended:
+            pass
+        # The chat is given back right after the end marker.
+        while (latest := await self.stores.turns.latest(turn.chat_id)) and (
+            latest.running and latest.reply_id == turn.reply_id
+        ):
+            await anyio.lowlevel.checkpoint()
+
+    async def _expire_calls(self) -> None:
+        while True:
+            for call in await self.stores.calls.expire():
+                logger.info("call expired", extra={"chat": call.chat_id, "call": call.call_id})
+                await self._continue(call.chat_id, call.owner)
+            due = await self.stores.calls.next_expiry()
+            now = await self.stores.calls.now()
+            await self.stores.wake.wait(_CALLS, min(_SWEEP, _SWEEP if due is None else due - now))
+
+    # Whose is it
+
+    async def _check_owner(self, chat_id: ChatId, user: UserId) -> None:
+        owner = await self.stores.turns.owner_of(chat_id)
+        if owner is not None and owner != user:
+            raise NotFound("No such chat.", code="unknown_chat")
+
+    async def _unnamed(self, request: ChatRequest, user: UserId) -> ChatId:
+        """Return the chat of a client that names none: the answered call's, or a new one."""
+        for name in _named_calls(request):
+            call = await self.stores.calls.get(ApprovalId(name))
+            if call is not None and call.owner == user:
+                return call.chat_id
+        return ChatId(f"chat-{uuid.uuid4()}")
+
+    async def _held(self, chat_id: ChatId, user: UserId) -> Sequence[HeldCall]:
+        """Return the chat's held calls; a session older than the ledger gets its rows now."""
+        known = await self.stores.calls.of_chat(chat_id)
+        if known or await self.stores.turns.latest(chat_id) is not None:
+            return known
+        for past in past_turns(await self.sessions.events(chat_id, user)):
+            translator, told = retell(past, {})
+            if translator.is_waiting:
+                for held in [entry for entry in told if isinstance(entry, CallHeld)]:
+                    await self.ledger.open(
+                        held, owner=user, chat_id=chat_id, invocation_id=past.invocation_id
+                    )
+        return await self.stores.calls.of_chat(chat_id)
+
+
+def _named_calls(request: ChatRequest) -> Iterable[str]:
+    last = request.messages[-1]
+    for item in (*last.content, *last.parts):
+        name = item.get("toolCallId")
+        if isinstance(name, str):
+            yield name

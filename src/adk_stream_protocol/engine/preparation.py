@@ -1,0 +1,313 @@
+"""What must be done before a turn can run: read the session, rewind it, retell the message.
+
+A draft says what is asked, as far as a request can say it. Preparing it touches the session, so
+that happens only once the chat is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.engine.turn import Turn, TurnLimits
+from adk_stream_protocol.engine.unary_run import UnaryRun, unary_config
+from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
+from adk_stream_protocol.held_calls.gate import RunScope
+from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.identifiers import (
+    ApprovalId,
+    ChatId,
+    InvocationId,
+    MessageId,
+    ReplyId,
+    UserId,
+)
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.ports import Log, TurnRecord
+from adk_stream_protocol.translation.cards import call_answered
+from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
+from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
+from adk_stream_protocol.translation.history import PastTurn, past_turns, retell, stamp
+from adk_stream_protocol.translation.instructions import Regenerate, Say
+from adk_stream_protocol.wire.chunks import (
+    FinishChunk,
+    FinishStepChunk,
+    StartChunk,
+    StartStepChunk,
+)
+from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.values import digest, jsonable
+
+__all__ = ["Draft", "Preparation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A turn that was asked for."""
+
+    chat_id: ChatId
+    owner: UserId
+    key: str
+    """Names what is asked, so that a repeated request is recognised."""
+    prepare: Callable[[Draft], Awaitable[Turn]]
+    repeatable: bool = False
+    """True: the same may be asked again once it has ended."""
+    delivers: tuple[ApprovalId, ...] = ()
+    """The held calls whose answers this turn gives to ADK."""
+    reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))
+
+    def record(self) -> TurnRecord:
+        """Return the row that takes the chat."""
+        return TurnRecord(self.chat_id, self.owner, self.reply_id, self.key)
+
+    def ids(self) -> dict[str, object]:
+        """Return what a log line says of the turn."""
+        return {"chat": self.chat_id, "reply": self.reply_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Makes drafts, and turns out of drafts."""
+
+    sessions: Sessions
+    ledger: Ledger
+    log: Log
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    content_limits: ContentLimits = field(default_factory=ContentLimits)
+    options: TranslationOptions = field(default_factory=TranslationOptions)
+    max_llm_calls: int = 25
+    tool_threads: int = 8
+
+    # Drafts
+
+    async def say(self, said: Say, chat_id: ChatId, owner: UserId) -> Draft:
+        """Draft the answer to a user's message.
+
+        Raises:
+            ClientFault: the message is empty, too large, or holds a file that is not allowed.
+        """
+        content = user_content(said.message, self.content_limits)
+        content_hash = digest(jsonable(content.model_dump(mode="json", exclude_none=True)))
+        # A client that gives its messages no id repeats a request by sending the same content.
+        name = said.message.id or uuid.uuid4().hex
+        return Draft(
+            chat_id,
+            owner,
+            key=f"say:{name}:{content_hash}",
+            prepare=partial(self._prepare_say, said, content),
+        )
+
+    async def regenerate(self, asked: Regenerate, chat_id: ChatId, owner: UserId) -> Draft:
+        """Draft another answer to a message."""
+        return Draft(
+            chat_id,
+            owner,
+            key=f"regenerate:{asked.message_id or ''}",
+            prepare=partial(self._prepare_regenerate, asked),
+            repeatable=True,
+        )
+
+    async def continuation(
+        self, chat_id: ChatId, owner: UserId, invocation: InvocationId, calls: Sequence[HeldCall]
+    ) -> Draft:
+        """Draft what follows the answers to the held calls of one invocation."""
+        ids = tuple(sorted(call.approval_id for call in calls))
+        return Draft(
+            chat_id,
+            owner,
+            key=f"answers:{':'.join(ids)}",
+            prepare=partial(self._prepare_continuation, invocation, calls),
+            delivers=ids,
+        )
+
+    async def note(
+        self, chat_id: ChatId, owner: UserId, invocation: InvocationId, calls: Sequence[HeldCall]
+    ) -> Draft:
+        """Draft a reply that only tells what became of held calls."""
+        told = tuple(call for call in calls if call.invocation_id == invocation)
+        ids = tuple(sorted(call.approval_id for call in told))
+        return Draft(
+            chat_id,
+            owner,
+            key=f"note:{':'.join(ids)}",
+            prepare=partial(self._prepare_note, invocation, told),
+            delivers=ids,
+        )
+
+    # Replies that need no turn
+
+    async def outcome(self, call: HeldCall, owner: UserId) -> list[Entry]:
+        """Return what followed a call that was settled before, from the stored session."""
+        turn = await self._past(call.chat_id, owner, call.invocation_id)
+        translator, told = retell(turn, await self._calls(call.chat_id), self.options)
+        told += translator.finish()
+        asked = [
+            index
+            for index, entry in enumerate(told)
+            if isinstance(entry, CallHeld) and entry.approval_id == call.approval_id
+        ]
+        since = asked[-1] + 1 if asked else len(told) - 1
+        return [StartChunk(turn.message_id), *told[since:]]
+
+    async def standing(self, call: HeldCall, owner: UserId) -> list[Entry]:
+        """Return how a call stands whose continuation waits for more answers."""
+        turn = await self._past(call.chat_id, owner, call.invocation_id)
+        calls = await self.ledger.calls.of_chat(call.chat_id)
+        siblings = [row for row in calls if row.invocation_id == call.invocation_id]
+        answered = [call_answered(row) for row in siblings if row.decided_at is not None]
+        finish = FinishChunk("tool-calls")
+        if any(row.state is CallState.PENDING for row in siblings):
+            return [StartChunk(turn.message_id), *answered, finish]
+        # Only outputs are awaited. Without a new step the stock helper finds every approval
+        # answered and sends again, for ever.
+        step: list[Entry] = [StartStepChunk(), *answered, FinishStepChunk()]
+        return [StartChunk(turn.message_id), *step, finish]
+
+    # Turns
+
+    async def _prepare_say(self, said: Say, content: types.Content, draft: Draft) -> Turn:
+        user_message = MessageId(said.message.id)
+        turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
+        known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
+        if known and not said.edits:
+            raise Conflict(
+                "A message with this id was sent before. Give a new message a new id, or name the "
+                "message in messageId to replace it.",
+                code="message_exists",
+            )
+        if known:
+            await self._rewind(draft, turns, known[0])
+        await self._ensure_session(draft, content)
+        return self._fresh(draft, content, user_message)
+
+    async def _prepare_regenerate(self, asked: Regenerate, draft: Draft) -> Turn:
+        turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
+        target = _target(turns, asked)
+        if target is not None and target.said is not None:
+            await self._rewind(draft, turns, target)
+            return self._fresh(draft, target.said, target.user_message_id)
+        if asked.message is None:
+            raise BadRequest("There is no message to answer again.", code="nothing_to_regenerate")
+        # The server never saw the message: its first request failed before it was stored.
+        content = user_content(asked.message, self.content_limits)
+        await self._ensure_session(draft, content)
+        return self._fresh(draft, content, MessageId(asked.message.id))
+
+    async def _prepare_continuation(
+        self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
+    ) -> Turn:
+        turn = await self._past(draft.chat_id, draft.owner, invocation)
+        translator, opening = await self._resumed(turn, calls)
+        run = self._run(
+            draft, answers_content(calls), user=turn.user_message_id, message=turn.message_id
+        )
+        return self._turn(draft, translator, opening, run)
+
+    async def _prepare_note(
+        self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
+    ) -> Turn:
+        turn = await self._past(draft.chat_id, draft.owner, invocation)
+        translator, opening = await self._resumed(turn, calls)
+        return self._turn(draft, translator, opening, None)
+
+    async def _resumed(
+        self, turn: PastTurn, answered: Sequence[HeldCall]
+    ) -> tuple[EventTranslator, list[Entry]]:
+        """Retell the message up to its requests, then begin the reply with their answers."""
+        calls = await self._calls(answered[0].chat_id)
+        asked = {
+            call.request_id: dataclasses.replace(call, state=CallState.PENDING, decided_at=None)
+            for call in answered
+        }
+        translator, told = retell(turn, {**calls, **asked}, self.options)
+        told += translator.close()
+        told.append(OwnBegins())
+        told += translator.begin()
+        for call in answered:
+            told += translator.answer(call_answered(call))
+        return translator, told
+
+    def _fresh(self, draft: Draft, content: types.Content, user_message: MessageId) -> Turn:
+        message = MessageId(f"msg-{uuid.uuid4()}")
+        translator = EventTranslator(message, self.options)
+        run = self._run(draft, content, user=user_message, message=message)
+        return self._turn(draft, translator, [OwnBegins(), *translator.begin()], run)
+
+    def _run(
+        self, draft: Draft, content: types.Content, *, user: MessageId, message: MessageId
+    ) -> UnaryRun:
+        return UnaryRun(
+            self.sessions.runner,
+            content,
+            scope=RunScope(draft.owner, draft.chat_id, holder=draft.reply_id),
+            config=unary_config(
+                max_llm_calls=self.max_llm_calls,
+                tool_threads=self.tool_threads,
+                stamp=stamp(user_message=user, message=message),
+            ),
+        )
+
+    def _turn(
+        self,
+        draft: Draft,
+        translator: EventTranslator,
+        opening: Sequence[Entry],
+        run: UnaryRun | None,
+    ) -> Turn:
+        async def keep_text(like: Event, text: str) -> None:
+            await self.sessions.keep_text(
+                draft.chat_id,
+                draft.owner,
+                like=like,
+                text=text,
+                stamp=dict(like.custom_metadata or {}),
+            )
+
+        scope = run.scope if run else RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        return Turn(
+            reply_id=draft.reply_id,
+            translator=translator,
+            scope=scope,
+            log=self.log,
+            ledger=self.ledger,
+            limits=self.limits,
+            run=run,
+            opening=opening,
+            keep_text=keep_text,
+        )
+
+    async def _ensure_session(self, draft: Draft, content: types.Content) -> None:
+        now = await self.ledger.calls.now()
+        await self.sessions.ensure(draft.chat_id, draft.owner, said=content, now=now)
+
+    async def _rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
+        taken_back = [turn.invocation_id for turn in turns[turns.index(target) :]]
+        await self.ledger.calls.cancel(draft.chat_id, taken_back)
+        await self.sessions.rewind(draft.chat_id, draft.owner, target.invocation_id)
+
+    async def _past(self, chat_id: ChatId, owner: UserId, invocation: InvocationId) -> PastTurn:
+        for turn in past_turns(await self.sessions.events(chat_id, owner)):
+            if turn.invocation_id == invocation:
+                return turn
+        raise NotFound("The message of this call was taken back.", code="unknown_message")
+
+    async def _calls(self, chat_id: ChatId) -> dict[str, HeldCall]:
+        return {call.request_id: call for call in await self.ledger.calls.of_chat(chat_id)}
+
+
+def _target(turns: Sequence[PastTurn], asked: Regenerate) -> PastTurn | None:
+    """Return the turn to answer again: the one named, else the last if the client's is known."""
+    named = asked.message_id or (MessageId(asked.message.id) if asked.message else None)
+    if not named:
+        return turns[-1] if turns else None
+    for turn in turns:
+        if named in {turn.message_id, turn.user_message_id}:
+            return turn
+    return None

@@ -1,0 +1,78 @@
+"""One reader's view of a reply: from where in the log, and what it already has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adk_stream_protocol.identifiers import ChatId, ReplyId
+from adk_stream_protocol.ports import Batch, Log
+from adk_stream_protocol.wire.chunks import ToolOutputAvailableChunk, ToolOutputErrorChunk
+from adk_stream_protocol.wire.entries import Entry, OwnBegins
+
+__all__ = ["LoggedReply", "Reply", "ToldReply"]
+
+
+class Reply:
+    """Entries to send, in order, until they end."""
+
+    chat_id: ChatId
+
+    async def next(self) -> Batch:
+        """Return the entries that are ready, waiting for at least one or the end.
+
+        Canceling this is safe: nothing is lost, the next call returns the same entries.
+        """
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class LoggedReply(Reply):
+    """A reply that is read from the log, while it is written or later."""
+
+    chat_id: ChatId
+    log: Log
+    reply_id: ReplyId
+    own_only: bool = False
+    """True: skip what retells the message, because the reader has it."""
+    known: frozenset[str] = frozenset()
+    """Calls whose output this reader itself brought; it is not sent back."""
+    _cursor: int = 0
+    """How many entries of the log were read."""
+
+    async def next(self) -> Batch:
+        while True:
+            batch = await self.log.read(self.reply_id, self._cursor)
+            if batch is None:
+                return Batch((), ended=True)
+            self._cursor += len(batch.entries)
+            entries = self._own(batch.entries)
+            if entries or batch.ended:
+                return Batch(entries, batch.ended)
+
+    def _own(self, entries: Sequence[Entry]) -> list[Entry]:
+        own: list[Entry] = []
+        for entry in entries:
+            if isinstance(entry, OwnBegins):
+                own = [] if self.own_only else own
+                self.own_only = False
+            elif not self._has(entry):
+                own.append(entry)
+        return [] if self.own_only else own
+
+    def _has(self, entry: Entry) -> bool:
+        if isinstance(entry, ToolOutputAvailableChunk | ToolOutputErrorChunk):
+            return entry.tool_call_id in self.known
+        return False
+
+
+@dataclass(slots=True)
+class ToldReply(Reply):
+    """A reply that needs no run: it says how things stand."""
+
+    chat_id: ChatId
+    entries: Sequence[Entry] = field(default_factory=tuple)
+
+    async def next(self) -> Batch:
+        entries, self.entries = self.entries, ()
+        return Batch(entries, ended=True)

@@ -1,0 +1,127 @@
+"""A chat's ADK session: found, made, read, rewound, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from google.adk.events.event import Event
+from google.adk.runners import Runner
+from google.adk.sessions.session import Session
+from google.genai import types
+
+from adk_stream_protocol.errors import NotFound
+from adk_stream_protocol.identifiers import ChatId, InvocationId, UserId
+
+__all__ = ["ChatInfo", "Sessions"]
+
+_TITLE: Final = "adk_stream_title"
+_CREATED: Final = "adk_stream_created"
+_LONGEST_TITLE: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ChatInfo:
+    """What a list of chats shows."""
+
+    id: ChatId
+    title: str
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The sessions of one runner's app."""
+
+    runner: Runner
+
+    async def get(self, chat_id: ChatId, owner: UserId) -> Session | None:
+        """Return the chat's session, events and all, or None."""
+        return await self.runner.session_service.get_session(
+            app_name=self.runner.app_name, user_id=owner, session_id=chat_id
+        )
+
+    async def events(self, chat_id: ChatId, owner: UserId) -> Sequence[Event]:
+        """Return the chat's events; none if it does not exist."""
+        session = await self.get(chat_id, owner)
+        return [] if session is None else session.events
+
+    async def ensure(
+        self, chat_id: ChatId, owner: UserId, *, said: types.Content, now: float
+    ) -> None:
+        """Make the chat's session if there is none yet, titled after what was said first."""
+        if await self.get(chat_id, owner) is None:
+            await self.runner.session_service.create_session(
+                app_name=self.runner.app_name,
+                user_id=owner,
+                session_id=chat_id,
+                state={_TITLE: _title(said), _CREATED: now},
+            )
+
+    async def describe(self, chat_id: ChatId, owner: UserId) -> tuple[ChatInfo, Sequence[Event]]:
+        """Return the chat and its events.
+
+        Raises:
+            NotFound: there is no such chat of this user's.
+        """
+        session = await self.get(chat_id, owner)
+        if session is None:
+            raise NotFound("No such chat.", code="unknown_chat")
+        return _info(session), session.events
+
+    async def all_of(self, owner: UserId) -> list[ChatInfo]:
+        """Return a user's chats, newest first."""
+        found = await self.runner.session_service.list_sessions(
+            app_name=self.runner.app_name, user_id=owner
+        )
+        infos = [_info(session) for session in found.sessions]
+        return sorted(infos, key=lambda info: info.updated_at, reverse=True)
+
+    async def rewind(self, chat_id: ChatId, owner: UserId, before: InvocationId) -> None:
+        """Take back an invocation and all since; the events stay, marked as rewound."""
+        await self.runner.rewind_async(
+            user_id=owner, session_id=chat_id, rewind_before_invocation_id=before
+        )
+
+    async def keep_text(
+        self, chat_id: ChatId, owner: UserId, *, like: Event, text: str, stamp: dict[str, object]
+    ) -> None:
+        """Store text that was shown but whose response ADK never completed, because of a stop."""
+        session = await self.get(chat_id, owner)
+        if session is None:
+            return
+        await self.runner.session_service.append_event(
+            session,
+            Event(
+                author=like.author,
+                invocation_id=like.invocation_id,
+                branch=like.branch,
+                content=types.Content(role="model", parts=[types.Part(text=text)]),
+                custom_metadata=dict(stamp),
+            ),
+        )
+
+    async def delete(self, chat_id: ChatId, owner: UserId) -> None:
+        """Delete the chat's session."""
+        await self.runner.session_service.delete_session(
+            app_name=self.runner.app_name, user_id=owner, session_id=chat_id
+        )
+
+
+def _info(session: Session) -> ChatInfo:
+    """Return what a list shows of a session; one made elsewhere has no title."""
+    created = session.state.get(_CREATED, session.last_update_time)
+    return ChatInfo(
+        id=ChatId(session.id),
+        title=str(session.state.get(_TITLE, "")),
+        created_at=float(created),
+        updated_at=session.last_update_time,
+    )
+
+
+def _title(said: types.Content) -> str:
+    text = " ".join(part.text for part in said.parts or [] if part.text)
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"

@@ -1,0 +1,166 @@
+"""One turn: a run of the agent, translated into the log until it ends.
+
+Whoever reads the log does not matter here: a turn never waits for a reader, and a reader that
+leaves does not end it. Every reply ends, whatever happens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+from google.adk.events.event import Event
+
+from adk_stream_protocol.errors import AdkStreamError, trace_of
+from adk_stream_protocol.held_calls.gate import RunScope, run_scope
+from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.identifiers import InvocationId, ReplyId
+from adk_stream_protocol.ports import AgentRun, Log
+from adk_stream_protocol.translation.cards import card
+from adk_stream_protocol.translation.events import EventTranslator
+from adk_stream_protocol.wire.entries import CallHeld, Entry
+
+__all__ = ["Turn", "TurnLimits"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """How long a turn, and one tool within it, may take, in seconds."""
+
+    turn: float = 600.0
+    tool: float = 120.0
+
+
+@dataclass(slots=True)
+class Turn:
+    """Produces one reply."""
+
+    reply_id: ReplyId
+    translator: EventTranslator
+    scope: RunScope
+    log: Log
+    ledger: Ledger
+    limits: TurnLimits
+    run: AgentRun | None = None
+    """None: nothing to run, the opening says it all."""
+    opening: Sequence[Entry] = ()
+    """What the reply begins with, the start chunk included."""
+    keep_text: Callable[[Event, str], Awaitable[None]] | None = None
+    """Stores text that a stop cut off; None: it is not stored."""
+    _last: Event | None = None
+    """The newest event; None before the first."""
+    _stop_asked: bool = False
+
+    def stop(self) -> None:
+        """Ask the turn to end soon. A tool that is running is let finish."""
+        self._stop_asked = True
+        self.scope.notify()
+
+    async def produce(self) -> None:
+        """Write the reply to the log, to its very end. Never raises but for cancellation."""
+        try:
+            await self.log.append(self.reply_id, self.opening)
+            if self.run is None:
+                await self._write(self.translator.finish())
+                return
+            async with anyio.create_task_group() as watch:
+                watch.start_soon(self._watch, self.run)
+                await self._follow(self.run)
+                watch.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001  # the edge: a reply must end, whatever broke
+            await self._fail(error)
+        finally:
+            with anyio.move_on_after(5, shield=True):
+                await self._leave_no_call_running()
+
+    async def _follow(self, run: AgentRun) -> None:
+        run_scope.set(self.scope)
+        try:
+            async with aclosing(run.events()) as events:
+                async for event in events:
+                    self._last = event
+                    await self._write(self.translator.feed(event))
+        except Exception as error:  # noqa: BLE001  # ADK raises whatever the model or a callback did
+            if not self.scope.stopping:
+                await self._fail(error)
+                return
+            logger.info("run ended by stop", extra=self._ids())
+        await self._conclude()
+
+    async def _conclude(self) -> None:
+        text = self.translator.unfinished_text
+        if self.scope.stopping or self.translator.aborted:
+            await self._write(self.translator.stop())
+            if text and self._last is not None and self.keep_text is not None:
+                await self.keep_text(self._last, text)
+        elif self.translator.failed:
+            await self._write(self.translator.fail(_public_text(self._error_id())))
+        else:
+            await self._write(self.translator.finish())
+
+    async def _fail(self, error: Exception) -> None:
+        error_id = self._error_id()
+        logger.error("turn failed: %s", trace_of(error), extra={**self._ids(), "error": error_id})
+        public = error.public_message if isinstance(error, AdkStreamError) else None
+        with anyio.move_on_after(5, shield=True):
+            await self._write(self.translator.fail(public or _public_text(error_id)))
+
+    async def _write(self, entries: Iterable[Entry]) -> None:
+        ready = [
+            await self._opened(entry) if isinstance(entry, CallHeld) else entry for entry in entries
+        ]
+        if ready:
+            await self.log.append(self.reply_id, ready)
+
+    async def _opened(self, held: CallHeld) -> CallHeld:
+        """Store the held call before anyone can see it, and so answer it."""
+        invocation = self._last.invocation_id if self._last is not None else ""
+        call = await self.ledger.open(
+            held,
+            owner=self.scope.owner,
+            chat_id=self.scope.chat_id,
+            invocation_id=InvocationId(invocation),
+        )
+        return dataclasses.replace(held, card=card(call), hint=call.hint)
+
+    async def _watch(self, run: AgentRun) -> None:
+        """Stop the run when asked to or when it is overdue; abandon a tool that hangs."""
+        end = anyio.current_time() + self.limits.turn
+        while not self._stop_asked and await self._wait_until(min(end, self._tool_due())):
+            pass
+        run.stop()
+        while await self._wait_until(self._tool_due()):
+            pass
+        run.abandon()
+
+    def _tool_due(self) -> float:
+        return min(self.scope.since.values(), default=math.inf) + self.limits.tool
+
+    async def _wait_until(self, due: float) -> bool:
+        """Wait for something new to see; False once it is due."""
+        with anyio.CancelScope(deadline=due) as waiting:
+            await self.scope.changed.wait()
+        return not waiting.cancelled_caught
+
+    async def _leave_no_call_running(self) -> None:
+        for claimed in self.scope.running.values():
+            if claimed is not None:
+                await self.ledger.calls.lapse(claimed.approval_id, claimed.fence)
+
+    def _ids(self) -> dict[str, object]:
+        return {"chat": self.scope.chat_id, "reply": self.reply_id}
+
+    def _error_id(self) -> str:
+        return uuid.uuid4().hex[:12]
+
+
+def _public_text(error_id: str) -> str:
+    return f"The agent could not finish this reply (error {error_id}). Please try again."

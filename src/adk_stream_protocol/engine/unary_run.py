@@ -1,0 +1,73 @@
+"""One `run_async` of the agent. Only here and in `live_run` does the mode matter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK has no __all__
+    RunConfig,
+    StreamingMode,
+    ToolThreadPoolConfig,
+)
+from google.adk.events.event import Event
+from google.adk.runners import Runner
+from google.genai import types
+
+from adk_stream_protocol.held_calls.gate import RunScope
+
+__all__ = ["UnaryRun", "unary_config"]
+
+
+def unary_config(
+    *, max_llm_calls: int, tool_threads: int, stamp: dict[str, object] | None = None
+) -> RunConfig:
+    """Return how ADK runs a turn: streaming, bounded, sync tools off the event loop."""
+    return RunConfig(
+        streaming_mode=StreamingMode.SSE,
+        max_llm_calls=max_llm_calls,
+        tool_thread_pool_config=ToolThreadPoolConfig(max_workers=tool_threads),
+        custom_metadata=stamp,
+    )
+
+
+class UnaryRun:
+    """Runs the agent on one message, or on the answers to its requests."""
+
+    def __init__(
+        self, runner: Runner, message: types.Content, *, scope: RunScope, config: RunConfig
+    ) -> None:
+        self._runner = runner
+        self._message = message
+        self.scope = scope
+        self._config = config
+        # ADK takes asyncio's event.
+        self._abort = asyncio.Event()
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Yield ADK's events in order; ends soon after `stop`."""
+        stream = self._runner.run_async(
+            user_id=self.scope.owner,
+            session_id=self.scope.chat_id,
+            new_message=self._message,
+            run_config=self._config,
+            abort_signal=self._abort,
+        )
+        async with aclosing(stream) as events:
+            async for event in events:
+                yield event
+                if self.scope.stopping and not self.scope.running:
+                    # A tool that was running when stop came has given its result by now.
+                    self._abort.set()
+
+    def stop(self) -> None:
+        """Ask the run to end. A tool that is running is let finish: its result is recorded."""
+        self.scope.stopping = True
+        if not self.scope.running:
+            self._abort.set()
+
+    def abandon(self) -> None:
+        """End the run though a tool still runs: it took too long, and nobody waits any more."""
+        self.scope.stopping = True
+        self._abort.set()
