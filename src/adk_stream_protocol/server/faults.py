@@ -1,0 +1,57 @@
+"""Faults as responses: a public text, a code, and an id that the log line has too."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from typing_extensions import override
+
+from adk_stream_protocol.errors import AdkStreamError, ClientFault, trace_of
+
+__all__ = ["FaultRoute", "fault_response"]
+
+logger = logging.getLogger(__name__)
+
+
+class FaultRoute(APIRoute):
+    """A route that answers every fault with `{"error": {"code", "message", "id"}}`.
+
+    The routes bring it along, so that they work the same inside anyone's app.
+    """
+
+    @override
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except HTTPException:
+                raise
+            except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
+                return fault_response(error)
+
+        return guarded
+
+
+def fault_response(error: Exception) -> JSONResponse:
+    """Return what the client may know of a fault; the rest goes to the log."""
+    error_id = uuid.uuid4().hex[:12]
+    status, code = 500, "internal"
+    message = "The server failed. Please try again."
+    if isinstance(error, AdkStreamError):
+        status, code, message = error.status, error.code, error.public_message
+    if isinstance(error, ClientFault):
+        logger.warning("request refused", extra={"code": code, "error": error_id})
+    else:
+        logger.error("request failed: %s", trace_of(error), extra={"error": error_id})
+    body = {"error": {"code": code, "message": message, "id": error_id}}
+    return JSONResponse(body, status_code=status)

@@ -1,0 +1,153 @@
+"""The chat routes: requests in, streams out. Everything they do is done by `Conversations`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.sessions import ChatInfo
+from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.held_calls.policy import Policy
+from adk_stream_protocol.identifiers import UserId
+from adk_stream_protocol.server.faults import FaultRoute
+from adk_stream_protocol.server.guard import check_origin, read_json
+from adk_stream_protocol.server.identity import Identify, user_of
+from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
+from adk_stream_protocol.translation.cards import time_text
+from adk_stream_protocol.transports.sse import EventStream
+from adk_stream_protocol.wire.profiles import Audience, Profile
+from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
+from adk_stream_protocol.wire.values import JsonValue
+
+__all__ = ["Service", "chat_routes", "history_routes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every route needs."""
+
+    conversations: Conversations
+    policy: Policy
+    settings: Settings
+    identify: Identify
+
+    async def user(self, request: Request) -> UserId:
+        """Return who calls, if the request may be made at all."""
+        check_origin(request, self.settings)
+        return await user_of(request, self.identify)
+
+    def audience(self, profile: Profile, sdk: str | None = None) -> Audience:
+        """Return the reader that a route and its query describe."""
+        if sdk not in {None, "6", "7"}:
+            raise BadRequest('"sdk" must be 6 or 7.', code="bad_sdk")
+        return Audience(
+            profile,
+            sdk=7 if sdk == "7" else 6,
+            runs_in_browser=self.policy.runs_at_once_in_browser,
+        )
+
+
+def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
+    """Return the routes of one profile: send, resume, stop."""
+    router = APIRouter(tags=[f"chat ({profile})"], route_class=FaultRoute)
+    keep_alive = service.settings.keep_alive_seconds
+
+    @router.post(
+        path,
+        summary="Say something, answer held calls, edit or regenerate",
+        response_class=EventStream,
+        openapi_extra={"requestBody": CHAT_BODY},
+        responses={200: {"content": {"text/event-stream": {}}}},
+    )
+    async def send(
+        request: Request, sdk: str | None = Query(None), chat: str | None = Query(None)
+    ) -> Response:
+        user = await service.user(request)
+        audience = service.audience(profile, sdk)
+        asked = parse_request(await read_json(request, service.settings))
+        if asked.chat_id is None and chat is not None:
+            asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
+        reply = await service.conversations.submit(asked, user)
+        response = EventStream(reply, audience, keep_alive=keep_alive)
+        response.headers["x-adk-stream-chat"] = reply.chat_id.encode("utf-8").decode("latin-1")
+        return response
+
+    @router.get(
+        f"{path}/{{chat_id}}/stream",
+        summary="Resume the newest reply from its beginning",
+        response_class=EventStream,
+        responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "None"}},
+    )
+    async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:
+        user = await service.user(request)
+        audience = service.audience(profile, sdk)
+        reply = await service.conversations.resume(parse_chat_id(chat_id), user)
+        if reply is None:
+            return Response(status_code=204)
+        return EventStream(reply, audience, keep_alive=keep_alive)
+
+    @router.post(
+        f"{path}/{{chat_id}}/stop",
+        summary="Stop the running reply, or give up what waits",
+        response_model=StoppedShape,
+    )
+    async def stop(request: Request, chat_id: str) -> JSONResponse:
+        user = await service.user(request)
+        stopped = await service.conversations.stop(parse_chat_id(chat_id), user)
+        return JSONResponse({"stopped": stopped})
+
+    return router
+
+
+def history_routes(service: Service) -> APIRouter:
+    """Return the routes of chats and their messages."""
+    router = APIRouter(tags=["chats"], route_class=FaultRoute)
+
+    @router.get("/api/chats", summary="List the chats", response_model=ChatsShape)
+    async def chats(request: Request) -> JSONResponse:
+        user = await service.user(request)
+        found = await service.conversations.chats(user)
+        return JSONResponse({"chats": [_chat(info) for info in found]})
+
+    @router.get(
+        "/api/chats/{chat_id}", summary="Read a chat with its messages", response_model=ChatShape
+    )
+    async def chat(
+        request: Request,
+        chat_id: str,
+        profile: Literal["ai-sdk", "adk"] = "ai-sdk",
+        sdk: str | None = Query(None),
+    ) -> JSONResponse:
+        user = await service.user(request)
+        audience = service.audience(profile, sdk)
+        info, messages = await service.conversations.messages(
+            parse_chat_id(chat_id), user, audience
+        )
+        shown = _chat(info)
+        shown["messages"] = cast("Sequence[JsonValue]", [item.to_json() for item in messages])
+        return JSONResponse(shown)
+
+    @router.delete("/api/chats/{chat_id}", summary="Delete a chat", status_code=204)
+    async def delete(request: Request, chat_id: str) -> Response:
+        user = await service.user(request)
+        await service.conversations.delete(parse_chat_id(chat_id), user)
+        return Response(status_code=204)
+
+    return router
+
+
+def _chat(info: ChatInfo) -> dict[str, JsonValue]:
+    return {
+        "id": info.id,
+        "title": info.title,
+        "createdAt": time_text(info.created_at),
+        "updatedAt": time_text(info.updated_at),
+    }

@@ -1,0 +1,86 @@
+"""Every setting of the server, its default and what it is for."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from adk_stream_protocol.errors import BadRequest
+
+__all__ = ["Settings"]
+
+_PREFIX = "ADK_STREAM_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be set. Times are in seconds, sizes in bytes.
+
+    Each can be given as an environment variable, `ADK_STREAM_` and the name in capitals; lists
+    are comma-separated.
+    """
+
+    approval_seconds: float = 3600.0
+    """How long an approval waits before it expires."""
+    turn_seconds: float = 600.0
+    """How long a turn may run before it is stopped."""
+    tool_seconds: float = 120.0
+    """How long a tool may run before the turn goes on without it."""
+    keep_alive_seconds: float = 15.0
+    """How often an idle stream sends a comment, so that proxies keep it open."""
+    reply_seconds: float = 3600.0
+    """How long an ended reply can be resumed."""
+    body_bytes: int = 1024 * 1024
+    """The largest request without files."""
+    body_with_files_bytes: int = 20 * 1024 * 1024
+    """The largest request with files."""
+    json_depth: int = 32
+    """How deep a request's JSON may nest."""
+    message_parts: int = 64
+    """How many parts the newest user message may have."""
+    text_bytes: int = 64 * 1024
+    """The longest text part of the newest user message."""
+    file_bytes: int = 5 * 1024 * 1024
+    """The largest file of the newest user message."""
+    max_turns: int = 4
+    """How many turns of one user may run at a time."""
+    max_pending: int = 20
+    """How many approvals may wait for one user."""
+    max_llm_calls: int = 25
+    """How often a turn may call the model."""
+    tool_threads: int = 8
+    """How many sync tools may run at a time; they never block the event loop."""
+    allowed_origins: tuple[str, ...] = ()
+    """Pages besides our own that may call this server, such as `https://app.example.com`."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names this server answers to; empty: any. `adk-stream serve` sets it."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Return the settings that the environment gives; defaults for the rest.
+
+        Raises:
+            BadRequest: a variable's value is not of the setting's kind; the message names it.
+        """
+        given = os.environ if environment is None else environment
+        values: dict[str, object] = {}
+        for setting in dataclasses.fields(cls):
+            name = f"{_PREFIX}{setting.name.upper()}"
+            if name in given:
+                values[setting.name] = _parsed(name, given[name], setting.default)
+        return dataclasses.replace(cls(), **values)  # type: ignore[arg-type]  # parsed by kind
+
+
+def _parsed(name: str, text: str, default: object) -> object:
+    if isinstance(default, tuple):
+        return tuple(item.strip() for item in text.split(",") if item.strip())
+    kind = int if isinstance(default, int) else float
+    try:
+        value = kind(text)
+    except ValueError:
+        raise BadRequest(f"{name} must be a number, not {text!r}.", code="bad_setting") from None
+    if value <= 0:
+        raise BadRequest(f"{name} must be more than 0, not {text!r}.", code="bad_setting")
+    return value

@@ -1,0 +1,210 @@
+"""Puts the parts together: an agent in, an app or a router out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.apps.app import App
+from google.adk.artifacts.base_artifact_service import BaseArtifactService
+from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
+from google.adk.auth.credential_service.base_credential_service import BaseCredentialService
+from google.adk.memory.base_memory_service import BaseMemoryService
+from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import BaseSessionService
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
+
+from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.preparation import Preparation
+from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.engine.turn import TurnLimits
+from adk_stream_protocol.held_calls.gate import Gate
+from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.policy import Policy, ToolRule
+from adk_stream_protocol.ports import Stores
+from adk_stream_protocol.server.approvals_api import approval_routes
+from adk_stream_protocol.server.identity import Identify, anyone
+from adk_stream_protocol.server.page import page_routes
+from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
+from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.stores.memory import memory_stores
+from adk_stream_protocol.translation.contents import ContentLimits
+from adk_stream_protocol.translation.events import TranslationOptions
+
+__all__ = ["Services", "create_app", "create_router"]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """ADK's own services for the agent; by default everything lives in memory."""
+
+    sessions: BaseSessionService = field(default_factory=InMemorySessionService)
+    artifacts: BaseArtifactService = field(default_factory=InMemoryArtifactService)
+    memory: BaseMemoryService | None = None
+    credentials: BaseCredentialService | None = None
+
+
+def create_router(
+    agent: BaseAgent | App,
+    *,
+    tools: Mapping[str, ToolRule] | None = None,
+    identify: Identify = anyone,
+    settings: Settings | None = None,
+    services: Services | None = None,
+    stores: Stores | None = None,
+    options: TranslationOptions | None = None,
+) -> APIRouter:
+    """Return the routes that serve an agent, for an app you have: `app.include_router(...)`.
+
+    The router brings its own lifespan; FastAPI runs it with the app's.
+
+    Args:
+        agent: an ADK agent or `App`. It is used as it is, with one plugin added.
+        tools: rules by tool name: titles, hints, expiry, and which tools the browser runs.
+        identify: names the user of a request. By default everyone is one local user: give your
+            own before anyone else can reach the server.
+        settings: limits and times; by default from the environment.
+        services: ADK's session, artifact, memory and credential services.
+        stores: where turns, held calls and replies are kept; by default in memory.
+        options: what of the agent's inner life a client may see.
+    """
+    settings = settings or Settings.from_environment()
+    service = _service(
+        agent,
+        tools=tools or {},
+        identify=identify,
+        settings=settings,
+        services=services or Services(),
+        stores=stores or memory_stores(keep_replies=settings.reply_seconds),
+        options=options or TranslationOptions(),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: object) -> AsyncIterator[None]:
+        async with service.conversations.serving():
+            yield
+
+    router = APIRouter(lifespan=lifespan)
+    for routes in (
+        chat_routes(service, "/api/chat", "ai-sdk"),
+        chat_routes(service, "/stream", "adk"),
+        history_routes(service),
+        approval_routes(service),
+        _health_routes(service),
+    ):
+        router.include_router(routes)
+    return router
+
+
+def create_app(
+    agent: BaseAgent | App,
+    *,
+    tools: Mapping[str, ToolRule] | None = None,
+    identify: Identify = anyone,
+    settings: Settings | None = None,
+    services: Services | None = None,
+    stores: Stores | None = None,
+    options: TranslationOptions | None = None,
+) -> FastAPI:
+    """Return an app that serves an agent, with its page at `/`. Arguments: `create_router`."""
+    settings = settings or Settings.from_environment()
+    app = FastAPI(title="adk-stream-protocol", version=version("adk-stream-protocol"))
+    if settings.allowed_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.allowed_origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            allow_credentials=True,
+        )
+    app.include_router(
+        create_router(
+            agent,
+            tools=tools,
+            identify=identify,
+            settings=settings,
+            services=services,
+            stores=stores,
+            options=options,
+        )
+    )
+    app.include_router(page_routes())
+    return app
+
+
+def _service(
+    agent: BaseAgent | App,
+    *,
+    tools: Mapping[str, ToolRule],
+    identify: Identify,
+    settings: Settings,
+    services: Services,
+    stores: Stores,
+    options: TranslationOptions,
+) -> Service:
+    root = agent.root_agent if isinstance(agent, App) else agent
+    policy = Policy(
+        tools=tools, expires_in=settings.approval_seconds, max_pending=settings.max_pending
+    ).with_rules_of(root)
+    ledger = Ledger(stores.calls, policy)
+    sessions = Sessions(_runner(agent, Gate(ledger), services))
+    preparation = Preparation(
+        sessions=sessions,
+        ledger=ledger,
+        log=stores.log,
+        limits=TurnLimits(turn=settings.turn_seconds, tool=settings.tool_seconds),
+        content_limits=ContentLimits(
+            parts=settings.message_parts,
+            text_bytes=settings.text_bytes,
+            file_bytes=settings.file_bytes,
+        ),
+        options=options,
+        max_llm_calls=settings.max_llm_calls,
+        tool_threads=settings.tool_threads,
+    )
+    conversations = Conversations(
+        stores=stores,
+        ledger=ledger,
+        sessions=sessions,
+        preparation=preparation,
+        max_turns=settings.max_turns,
+    )
+    return Service(conversations, policy, settings, identify)
+
+
+def _runner(agent: BaseAgent | App, gate: Gate, services: Services) -> Runner:
+    # The gate comes last, so that the app's own plugins see every call and error first.
+    if isinstance(agent, App):
+        app = agent.model_copy(update={"plugins": [*agent.plugins, gate]})
+    else:
+        app = App(name=agent.name, root_agent=agent, plugins=[gate])
+    return Runner(
+        app=app,
+        session_service=services.sessions,
+        artifact_service=services.artifacts,
+        memory_service=services.memory,
+        credential_service=services.credentials,
+    )
+
+
+def _health_routes(service: Service) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz", summary="The process is alive")
+    async def healthz() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/readyz", summary="The server takes requests")
+    async def readyz() -> JSONResponse:
+        ready = service.conversations.is_serving
+        return JSONResponse(
+            {"status": "ready" if ready else "not ready"}, status_code=200 if ready else 503
+        )
+
+    return router

@@ -1,0 +1,79 @@
+"""A reply as Server-Sent Events. Knows bytes; knows nothing of ADK or of held calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from adk_stream_protocol.engine.reply import Reply
+from adk_stream_protocol.ports import Batch
+from adk_stream_protocol.wire.chunks import encode
+from adk_stream_protocol.wire.profiles import Audience
+
+__all__ = ["HEADERS", "EventStream"]
+
+HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "connection": "keep-alive",
+    "x-vercel-ai-ui-message-stream": "v1",
+    "x-accel-buffering": "no",
+}
+
+_OPEN: Final = b": stream-open\n\n"
+_ALIVE: Final = b": keep-alive\n\n"
+_DONE: Final = b"data: [DONE]\n\n"
+
+
+class EventStream(Response):
+    """Sends a reply as it is written. A client that leaves ends only this response."""
+
+    def __init__(self, reply: Reply, audience: Audience, *, keep_alive: float) -> None:
+        super().__init__(headers=dict(HEADERS))
+        del self.headers["content-length"]
+        self._reply = reply
+        self._audience = audience
+        self._keep_alive = keep_alive
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        async with anyio.create_task_group() as tasks:
+
+            async def until_gone() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(until_gone)
+            await self._send_all(send)
+            tasks.cancel_scope.cancel()
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._body(send, _OPEN)
+        ended = False
+        while not ended:
+            batch: Batch | None = None
+            with anyio.move_on_after(self._keep_alive):
+                batch = await self._reply.next()
+            if batch is None:
+                await self._body(send, _ALIVE)
+                continue
+            ended = batch.ended
+            await self._body(send, self._events(batch))
+        await send({"type": "http.response.body", "body": _DONE, "more_body": False})
+
+    def _events(self, batch: Batch) -> bytes:
+        """Return all that is ready as one piece: a send per chunk costs more than the chunk."""
+        chunks = self._audience.render(batch.entries)
+        text = "".join(f"data: {encode(chunk)}\n\n" for chunk in chunks)
+        # A lone surrogate, half of a pair a model was cut off in, has no UTF-8.
+        return text.encode("utf-8", "replace")
+
+    async def _body(self, send: Send, body: bytes) -> None:
+        if body:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
