@@ -1,0 +1,218 @@
+// A stock chat without a browser: the real AbstractChat and DefaultChatTransport of one version, driven
+// by one JSON command per line. See README.md for the commands and the answers.
+
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+
+import { kindOf, load } from './sdk.mjs';
+import { Wire } from './wire.mjs';
+
+const PATIENCE_SECONDS = 20;
+
+const { values: options } = parseArgs({
+  options: {
+    sdk: { type: 'string' },
+    api: { type: 'string' },
+    auto: { type: 'string', default: 'approvals' },
+    chat: { type: 'string' },
+    resume: { type: 'boolean', default: false },
+  },
+});
+
+const { sdk, createChat } = await load(options.sdk);
+
+const approvals = sdk.lastAssistantMessageIsCompleteWithApprovalResponses;
+const tools = sdk.lastAssistantMessageIsCompleteWithToolCalls;
+const AUTO = { approvals, tools, both: state => approvals(state) || tools(state), none: undefined };
+if (!(options.auto in AUTO)) throw new Error(`unknown --auto ${options.auto}`);
+
+const toolCalls = []; // what `onToolCall` was called with
+const finishes = []; // what `onFinish` was called with, without the messages
+const listeners = new Set(); // called whenever anything may have changed
+const pending = new Set(); // requests and commands that have not ended
+const wire = new Wire(changed);
+let chat = mount({ id: options.chat, messages: [] });
+
+function changed() {
+  listeners.forEach(listener => listener());
+}
+
+function track(promise) {
+  const done = () => {
+    pending.delete(promise);
+    changed();
+  };
+  pending.add(promise);
+  promise.then(done, done);
+  return promise;
+}
+
+/** What a page does when it loads: `useChat({id, messages, resume})`. */
+function mount({ id, messages }) {
+  const mounted = createChat({
+    id,
+    messages,
+    transport: new sdk.DefaultChatTransport({ api: options.api, fetch: wire.fetch }),
+    sendAutomaticallyWhen: AUTO[options.auto],
+    onToolCall: ({ toolCall }) => {
+      toolCalls.push(toolCall);
+    },
+    onFinish: ({ isAbort, isDisconnect, isError, finishReason }) => {
+      finishes.push({ isAbort, isDisconnect, isError, finishReason });
+    },
+    onChange: changed,
+    onRequest: track,
+  });
+  if (options.resume) track(mounted.resumeStream());
+  return mounted;
+}
+
+/** What a reload does: the old page's request is cut, and a new chat begins with these messages. */
+async function reload(messages) {
+  await chat.stop();
+  chat = mount({ id: chat.id, messages });
+}
+
+/** The commands that act on the chat; each is called in the same turn in which its line was read. */
+const ACTIONS = {
+  send: ({ text, files }) => chat.sendMessage({ text, ...(files && { files }) }),
+  edit: ({ messageId, text }) => chat.sendMessage({ text, messageId }),
+  submit: () => chat.sendMessage(),
+  regenerate: ({ messageId }) => chat.regenerate({ messageId }),
+  approve: ({ id, approved, reason }) => chat.addToolApprovalResponse({ id, approved, reason }),
+  output: ({ tool, toolCallId, output }) => chat.addToolOutput({ tool, toolCallId, output }),
+  'output-error': ({ tool, toolCallId, errorText }) =>
+    chat.addToolOutput({ tool, toolCallId, state: 'output-error', errorText }),
+  stop: () => chat.stop(),
+  resume: () => chat.resumeStream(),
+  set: ({ messages }) => reload(messages),
+};
+
+const lastParts = () => chat.messages.at(-1)?.parts ?? [];
+const lastText = () => lastParts().map(part => (part.type === 'text' ? part.text : '')).join('');
+
+/** What `wait` can wait for, besides `settled`. */
+const CONDITIONS = {
+  text: ({ value }) => lastText().includes(value),
+  streaming: () => chat.status === 'streaming',
+  part: ({ state, toolCallId }) =>
+    lastParts().some(
+      part => part.state === state && (toolCallId == null || part.toolCallId === toolCallId),
+    ),
+  requests: ({ value }) => wire.posts.length >= value,
+};
+
+// One macrotask. Between the end of a request, or an answer, and the automatic send that follows there
+// are only microtasks, because the version's own `lastAssistantMessageIs...` are synchronous.
+const turn = () => new Promise(resolve => setImmediate(resolve));
+
+/** Resolves when nothing is under way and no automatic send follows. */
+async function settled() {
+  do {
+    await Promise.allSettled(pending);
+    await turn();
+  } while (pending.size > 0);
+}
+
+async function untilSettled() {
+  await settled();
+  if (chat.status !== 'ready' && chat.status !== 'error') {
+    throw new Error(`nothing is under way, but the status stays ${chat.status}`);
+  }
+}
+
+/** Resolves as soon as the condition holds; fails when the chat settles without it. */
+function until(command) {
+  const holds = CONDITIONS[command.for];
+  if (!holds) throw new Error(`cannot wait for ${command.for}`);
+  return new Promise((resolve, reject) => {
+    const check = () => {
+      if (holds(command)) resolve(listeners.delete(check));
+    };
+    listeners.add(check);
+    check();
+    settled().then(() => {
+      listeners.delete(check);
+      reject(new Error(`the chat settled (${chat.status}) before ${describe(command)}`));
+    });
+  });
+}
+
+const describe = ({ n, do: verb, ...rest }) => `${verb} ${JSON.stringify(rest)}`;
+
+async function withPatience(command, work) {
+  const seconds = command.timeout ?? PATIENCE_SECONDS;
+  let timer;
+  const timeout = new Promise((_, reject) => {
+    const late = () => reject(new Error(`timeout after ${seconds} s: ${describe(command)}`));
+    timer = setTimeout(late, seconds * 1000);
+  });
+  try {
+    await Promise.race([work, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function obey(command) {
+  const action = ACTIONS[command.do];
+  if (action) {
+    const acting = track(action(command));
+    if (command.wait === false) {
+      // The answer shows what the action did at once, and whether it was refused.
+      await Promise.race([acting.then(turn), turn()]);
+    } else {
+      await withPatience(command, acting.then(untilSettled));
+    }
+  } else if (command.do === 'wait') {
+    await withPatience(command, command.for === 'settled' ? untilSettled() : until(command));
+  } else if (command.do !== 'state' && command.do !== 'quit') {
+    throw new Error(`unknown command ${command.do}`);
+  }
+  if (wire.isEndless) throw new Error('endless resubmission');
+}
+
+function report(n, failure) {
+  const answer = {
+    n,
+    ok: failure == null,
+    chatId: chat.id,
+    messages: chat.messages,
+    status: chat.status,
+    error: failure?.message ?? chat.error?.message ?? null,
+    errorKind: kindOf(chat.error, wire.latest),
+    requests: wire.posts.length,
+    bodies: wire.posts.map(({ body }) => body),
+    chunks: wire.posts.map(({ chunks }) => chunks),
+    resumes: wire.resumes,
+    toolCalls,
+    finishes,
+  };
+  return new Promise(resolve => process.stdout.write(`${JSON.stringify(answer)}\n`, resolve));
+}
+
+async function answer(line) {
+  let command = {};
+  let failure;
+  try {
+    command = JSON.parse(line);
+    await obey(command);
+  } catch (error) {
+    failure = error;
+  }
+  await report(command.n, failure);
+  // As closing the tab: every open request is cut.
+  if (command.do === 'quit') process.exit(0);
+}
+
+const unanswered = new Set();
+const input = createInterface({ input: process.stdin });
+input.on('line', line => {
+  // Not awaited: commands may overlap, and lines that arrive together act in the same turn.
+  const answering = answer(line).finally(() => unanswered.delete(answering));
+  unanswered.add(answering);
+});
+input.on('close', async () => {
+  await Promise.all(unanswered);
+  process.exit(0);
+});

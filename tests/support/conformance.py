@@ -1,0 +1,452 @@
+"""Asks the real `ai` packages, through Node, what they make of us.
+
+`read_with_real_clients` folds chunks as each version would; `StockChat` is a whole `useChat`
+without a browser, against a running server. Both talk to the scripts in `tests/conformance`, whose
+README describes the lines they exchange. Nothing here knows our own code.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NotRequired, Self, TypedDict, get_args
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from pydantic import JsonValue
+
+__all__ = [
+    "NODE_DIR",
+    "SDK_VERSIONS",
+    "Approval",
+    "AutomaticSends",
+    "ChatState",
+    "ErrorKind",
+    "Finish",
+    "Part",
+    "ReadInput",
+    "Reading",
+    "RefusedChunk",
+    "RequestBody",
+    "Resume",
+    "SdkVersion",
+    "StockChat",
+    "StockChatFailed",
+    "ToolCall",
+    "UIMessage",
+    "read_with_real_clients",
+]
+
+NODE_DIR = Path(__file__).parents[1] / "conformance"
+
+SdkVersion = Literal["ai6", "ai6strict", "ai7", "ai7strict"]
+SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
+
+AutomaticSends = Literal["approvals", "tools", "both", "none"]
+ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
+Status = Literal["submitted", "streaming", "ready", "error"]
+Chunk = Mapping[str, JsonValue]
+
+# Longer than chat.mjs waits for anything (20 s), so that its own explanation arrives first.
+_PATIENCE_SECONDS = 30
+_LONGEST_ANSWER = 64 * 1024 * 1024
+
+
+class Approval(TypedDict, total=False):
+    id: str
+    approved: bool
+    reason: str
+    requestReason: str
+    isAutomatic: bool
+    signature: str
+
+
+class Part(TypedDict, total=False):
+    """Any part of a message; which keys there are depends on `type` and `state`."""
+
+    type: str
+    state: str
+    id: str
+    text: str
+    toolCallId: str
+    toolName: str
+    title: str
+    input: JsonValue
+    rawInput: JsonValue
+    output: JsonValue
+    errorText: str
+    preliminary: bool
+    providerExecuted: bool
+    approval: Approval
+    data: JsonValue
+    url: str
+    mediaType: str
+    filename: str
+    sourceId: str
+    providerMetadata: dict[str, dict[str, JsonValue]]
+    callProviderMetadata: dict[str, dict[str, JsonValue]]
+
+
+class UIMessage(TypedDict):
+    id: str
+    role: str
+    parts: list[Part]
+    metadata: NotRequired[JsonValue]
+
+
+class RequestBody(TypedDict):
+    id: str
+    messages: list[UIMessage]
+    trigger: str
+    messageId: NotRequired[str]
+
+
+class ToolCall(TypedDict):
+    toolCallId: str
+    toolName: str
+    input: JsonValue
+    dynamic: NotRequired[bool]
+
+
+class Finish(TypedDict):
+    isAbort: bool
+    isDisconnect: bool
+    isError: bool
+    finishReason: NotRequired[str]
+
+
+class Resume(TypedDict):
+    """One GET for a stream to resume; `status` is `None` when no response came."""
+
+    status: int | None
+    chunks: list[dict[str, JsonValue]]
+
+
+class RefusedChunk(TypedDict):
+    index: int
+    error: str
+
+
+class ReadInput(TypedDict):
+    """A stream to read; `message` is the assistant's message that it continues."""
+
+    name: str
+    chunks: Sequence[Chunk]
+    message: NotRequired[UIMessage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What one version made of one stream.
+
+    `error` is the first thing that stopped it. `refused` lists every chunk that its schema refuses,
+    also those after the first error. `replies` is 1 unless a wrong message id split the reply.
+    """
+
+    name: str
+    version: SdkVersion
+    message: UIMessage | None
+    replies: int
+    status: Status
+    error: str | None
+    error_kind: ErrorKind | None
+    finish_reason: str | None
+    refused: list[RefusedChunk]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatState:
+    """What a page shows and what it has sent; `bodies` and `chunks` have one entry per POST."""
+
+    chat_id: str
+    messages: list[UIMessage]
+    status: Status
+    error: str | None
+    error_kind: ErrorKind | None
+    requests: int
+    bodies: list[RequestBody]
+    chunks: list[list[dict[str, JsonValue]]]
+    resumes: list[Resume]
+    tool_calls: list[ToolCall]
+    finishes: list[Finish]
+
+    @property
+    def last(self) -> UIMessage:
+        return self.messages[-1]
+
+    @property
+    def text(self) -> str:
+        """The text of the last message."""
+        return "".join(part["text"] for part in self.last["parts"] if part["type"] == "text")
+
+    @property
+    def tool_parts(self) -> list[Part]:
+        """The tool calls of the last message, in order."""
+        return [part for part in self.last["parts"] if "toolCallId" in part]
+
+    @property
+    def open_approvals(self) -> list[str]:
+        """The ids of the approvals the last message still asks for, in order."""
+        return [
+            part["approval"]["id"]
+            for part in self.tool_parts
+            if part["state"] == "approval-requested"
+        ]
+
+
+class StockChatFailed(Exception):
+    """A command could not be done, or what it waits for did not come; `state` is how it stands."""
+
+    def __init__(self, message: str, state: ChatState) -> None:
+        super().__init__(f"{message} (status {state.status}, {state.requests} requests)")
+        self.state = state
+
+
+def read_with_real_clients(inputs: Sequence[ReadInput]) -> list[Reading]:
+    """Reads every stream with every version, in one process: inputs in order, versions within."""
+    finished = subprocess.run(  # noqa: S603 - our own script, no shell
+        _node("read.mjs"),
+        input="".join(f"{json.dumps(one)}\n" for one in inputs),
+        stdout=subprocess.PIPE,
+        cwd=NODE_DIR,
+        encoding="utf-8",
+        check=True,
+        timeout=120,
+    )
+    # Not `splitlines`: JSON may hold other line ends, such as U+2028.
+    return [_reading(json.loads(line)) for line in finished.stdout.split("\n") if line]
+
+
+class StockChat:
+    """The chat of one version with its own transport, as `useChat` runs it in a page.
+
+    Leaving the block is closing the tab: open requests are cut. Methods that send answer when the
+    chat has settled (the reply has ended and no automatic send follows), or at once with
+    `wait=False`. One method runs at a time; start what must overlap with `wait=False`, or together
+    with `act_together`.
+    """
+
+    def __init__(
+        self,
+        api: str,
+        sdk: SdkVersion = "ai6",
+        *,
+        auto: AutomaticSends = "approvals",
+        chat_id: str | None = None,
+        resume: bool = False,
+    ) -> None:
+        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto]
+        if chat_id is not None:
+            self._arguments += ["--chat", chat_id]
+        if resume:
+            self._arguments += ["--resume"]
+        # None outside of the `async with` block.
+        self._process: Process | None = None
+        # The answers, line by line. None outside of the `async with` block.
+        self._answers: BufferedByteReceiveStream | None = None
+        # The number of the last command; answers carry it back.
+        self._sent = 0
+        self._turn = anyio.Lock()
+
+    async def __aenter__(self) -> Self:
+        self._process = await anyio.open_process(
+            _node("chat.mjs", *self._arguments),
+            cwd=NODE_DIR,
+            stderr=None,
+        )
+        assert self._process.stdout is not None
+        self._answers = BufferedByteReceiveStream(self._process.stdout)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        process, self._process, self._answers = self._process, None, None
+        assert process is not None
+        with anyio.move_on_after(5, shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+    async def send(self, text: str, *, files: Sequence[Part] = (), wait: bool = True) -> ChatState:
+        return await self._do("send", text=text, files=list(files) or None, wait=wait)
+
+    async def edit(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
+        """Replaces a user message, dropping what came after it, and sends."""
+        return await self._do("edit", messageId=message_id, text=text, wait=wait)
+
+    async def submit(self, *, wait: bool = True) -> ChatState:
+        """Sends what there is, as `sendMessage()` without a message."""
+        return await self._do("submit", wait=wait)
+
+    async def regenerate(self, message_id: str | None = None, *, wait: bool = True) -> ChatState:
+        return await self._do("regenerate", messageId=message_id, wait=wait)
+
+    async def approve(
+        self, approval_id: str, *, reason: str | None = None, wait: bool = True
+    ) -> ChatState:
+        return await self._do("approve", id=approval_id, approved=True, reason=reason, wait=wait)
+
+    async def deny(
+        self, approval_id: str, *, reason: str | None = None, wait: bool = True
+    ) -> ChatState:
+        return await self._do("approve", id=approval_id, approved=False, reason=reason, wait=wait)
+
+    async def output(
+        self, tool: str, tool_call_id: str, *, output: JsonValue, wait: bool = True
+    ) -> ChatState:
+        # Not `_do`: here None is a value, not an absent field.
+        call = {"tool": tool, "toolCallId": tool_call_id, "output": output}
+        return (await self.act_together({"do": "output", **call, "wait": wait}))[0]
+
+    async def output_error(
+        self, tool: str, tool_call_id: str, *, error_text: str, wait: bool = True
+    ) -> ChatState:
+        return await self._do(
+            "output-error", tool=tool, toolCallId=tool_call_id, errorText=error_text, wait=wait
+        )
+
+    async def stop(self, *, wait: bool = True) -> ChatState:
+        return await self._do("stop", wait=wait)
+
+    async def resume(self, *, wait: bool = True) -> ChatState:
+        return await self._do("resume", wait=wait)
+
+    async def reload(self, messages: Sequence[UIMessage], *, wait: bool = True) -> ChatState:
+        """Starts the page again with these messages; with `resume=True` it also resumes."""
+        return await self._do("set", messages=list(messages), wait=wait)
+
+    async def state(self) -> ChatState:
+        return await self._do("state")
+
+    async def settled(self) -> ChatState:
+        return await self._do("wait", **{"for": "settled"})
+
+    async def streaming(self) -> ChatState:
+        """Waits for the first thing a reply shows; fails when the reply is already over."""
+        return await self._do("wait", **{"for": "streaming"})
+
+    async def text_contains(self, value: str) -> ChatState:
+        """Waits for this text in the last message; fails when the chat settles without it."""
+        return await self._do("wait", **{"for": "text", "value": value})
+
+    async def part_in_state(self, state: str, tool_call_id: str | None = None) -> ChatState:
+        """Waits for a part of the last message in this state; fails when the chat settles first."""
+        return await self._do("wait", **{"for": "part", "state": state, "toolCallId": tool_call_id})
+
+    async def requests_made(self, count: int) -> ChatState:
+        """Waits until this many POSTs have begun; fails when the chat settles first."""
+        return await self._do("wait", **{"for": "requests", "value": count})
+
+    async def act_together(self, *commands: Mapping[str, object]) -> list[ChatState]:
+        """Gives chat.mjs several commands of its own form at once, as two quick clicks.
+
+        All of them act before the first is answered. The states are in the order of the commands.
+
+        Raises:
+            StockChatFailed: for the first command that failed.
+        """
+        async with self._turn:
+            with anyio.fail_after(_PATIENCE_SECONDS):
+                answers = await self._exchange(commands)
+        states = [(answer, _chat_state(answer)) for answer in answers]
+        for answer, state in states:
+            if not answer["ok"]:
+                raise StockChatFailed(answer["error"] or "failed", state)
+        return [state for _, state in states]
+
+    async def _do(self, verb: str, **fields: object) -> ChatState:
+        given = {key: value for key, value in fields.items() if value is not None}
+        return (await self.act_together({"do": verb, **given}))[0]
+
+    async def _exchange(self, commands: Sequence[Mapping[str, object]]) -> list["_Answer"]:
+        assert self._process is not None, "use `async with StockChat(...)`"
+        assert self._process.stdin is not None
+        assert self._answers is not None
+        first = self._sent + 1
+        self._sent += len(commands)
+        numbered = [{**command, "n": first + index} for index, command in enumerate(commands)]
+        lines = "".join(f"{json.dumps(command)}\n" for command in numbered)
+        await self._process.stdin.send(lines.encode())
+        answers: dict[int, _Answer] = {}
+        while len(answers) < len(commands):
+            line = await self._answers.receive_until(b"\n", _LONGEST_ANSWER)
+            answer: _Answer = json.loads(line)
+            # A lower number belongs to a command whose caller was cancelled before the answer.
+            if answer["n"] >= first:
+                answers[answer["n"]] = answer
+        return [answers[number] for number in sorted(answers)]
+
+
+class _Answer(TypedDict):
+    n: int
+    ok: bool
+    chatId: str
+    messages: list[UIMessage]
+    status: Status
+    error: str | None
+    errorKind: ErrorKind | None
+    requests: int
+    bodies: list[RequestBody]
+    chunks: list[list[dict[str, JsonValue]]]
+    resumes: list[Resume]
+    toolCalls: list[ToolCall]
+    finishes: list[Finish]
+
+
+class _ReadingLine(TypedDict):
+    name: str
+    version: SdkVersion
+    message: UIMessage | None
+    replies: int
+    status: Status
+    error: str | None
+    errorKind: ErrorKind | None
+    finishReason: str | None
+    refused: list[RefusedChunk]
+
+
+def _reading(line: _ReadingLine) -> Reading:
+    return Reading(
+        name=line["name"],
+        version=line["version"],
+        message=line["message"],
+        replies=line["replies"],
+        status=line["status"],
+        error=line["error"],
+        error_kind=line["errorKind"],
+        finish_reason=line["finishReason"],
+        refused=line["refused"],
+    )
+
+
+def _chat_state(answer: _Answer) -> ChatState:
+    return ChatState(
+        chat_id=answer["chatId"],
+        messages=answer["messages"],
+        status=answer["status"],
+        error=answer["error"],
+        error_kind=answer["errorKind"],
+        requests=answer["requests"],
+        bodies=answer["bodies"],
+        chunks=answer["chunks"],
+        resumes=answer["resumes"],
+        tool_calls=answer["toolCalls"],
+        finishes=answer["finishes"],
+    )
+
+
+def _node(script: str, *arguments: str) -> list[str]:
+    node = shutil.which("node")
+    if node is None:
+        raise RuntimeError("the conformance tests need `node` (20 or newer) on the PATH")
+    if not (NODE_DIR / "node_modules").is_dir():
+        raise RuntimeError(f"the `ai` packages are missing in {NODE_DIR}; run `make install`")
+    return [node, script, *arguments]

@@ -1,0 +1,93 @@
+"""A model that says what a test wrote down for it.
+
+It is stateless: what it says depends on the last user text and on how many model responses have
+followed it, so the same script serves many chats, regenerations and edits at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import anyio
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+from pydantic import Field
+
+__all__ = ["Beat", "Script", "ScriptedModel", "call", "thought"]
+
+Beat: TypeAlias = str | types.Part | Exception | anyio.Event
+"""Text to stream, a part, an exception to raise, or an event to wait for."""
+
+Script: TypeAlias = Mapping[str, Sequence[Sequence[Beat]]]
+"""For each user text: the model's responses, one after another."""
+
+
+def call(name: str, **arguments: Any) -> types.Part:
+    """Return a call of a tool."""
+    return types.Part(function_call=types.FunctionCall(name=name, args=arguments))
+
+
+def thought(text: str) -> types.Part:
+    """Return a thought."""
+    return types.Part(text=text, thought=True)
+
+
+class ScriptedModel(BaseLlm):
+    """Streams each beat as a partial response, then the whole."""
+
+    model: str = "scripted"
+    script: Any = Field(default_factory=dict)
+    """A `Script`; pydantic would copy it."""
+    prompts: list[Any] = Field(default_factory=list)
+    """The contents of every request, in order."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        """Play the next response of the script."""
+        self.prompts.append(list(llm_request.contents))
+        parts: list[types.Part] = []
+        for beat in self._beats(llm_request.contents):
+            if isinstance(beat, Exception):
+                raise beat
+            if isinstance(beat, anyio.Event):
+                await beat.wait()
+                continue
+            part = types.Part(text=beat) if isinstance(beat, str) else beat.model_copy(deep=True)
+            parts.append(part)
+            if stream:
+                yield LlmResponse(content=types.Content(role="model", parts=[part]), partial=True)
+        yield LlmResponse(
+            content=types.Content(role="model", parts=_joined(parts)),
+            partial=False,
+            finish_reason=types.FinishReason.STOP,
+            usage_metadata=types.GenerateContentResponseUsageMetadata(
+                prompt_token_count=7, candidates_token_count=3, total_token_count=10
+            ),
+        )
+
+    def _beats(self, contents: Sequence[types.Content]) -> Sequence[Beat]:
+        since, text = 0, ""
+        for content in contents:
+            said = "".join(part.text or "" for part in content.parts or [])
+            if content.role == "user" and said:
+                since, text = 0, said
+            elif content.role == "model":
+                since += 1
+        responses = self.script.get(text, [[f"No script for {text!r}."]])
+        return responses[min(since, len(responses) - 1)]  # type: ignore[no-any-return]  # see above
+
+
+def _joined(parts: Sequence[types.Part]) -> list[types.Part]:
+    """Return the parts with neighbouring text made one, as ADK's own aggregator does."""
+    joined: list[types.Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if part.text and last is not None and last.text and last.thought == part.thought:
+            joined[-1] = types.Part(text=last.text + part.text, thought=part.thought)
+        else:
+            joined.append(part.model_copy(deep=True))
+    return joined
