@@ -39,4 +39,3 @@ async def serving(app: ASGIApp) -> AsyncIterator[str]:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            server.force_exit = True

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
 from google.adk.runners import Runner
 from google.adk.sessions.session import Session
 from google.genai import types
@@ -52,13 +53,18 @@ class Sessions:
         self, chat_id: ChatId, owner: UserId, *, said: types.Content, now: float
     ) -> None:
         """Make the chat's session if there is none yet, titled after what was said first."""
-        if await self.get(chat_id, owner) is None:
-            await self.runner.session_service.create_session(
-                app_name=self.runner.app_name,
-                user_id=owner,
-                session_id=chat_id,
-                state={_TITLE: _title(said), _CREATED: now},
-            )
+        if await self.get(chat_id, owner) is not None:
+            return
+        service = self.runner.session_service
+        session = await service.create_session(
+            app_name=self.runner.app_name, user_id=owner, session_id=chat_id
+        )
+        # An event, because a rewind takes back what a session was created with, but not what an
+        # earlier event put into its state.
+        state: dict[str, object] = {_TITLE: _title(said), _CREATED: now}
+        await service.append_event(
+            session, Event(author="user", actions=EventActions(state_delta=state))
+        )
 
     async def describe(self, chat_id: ChatId, owner: UserId) -> tuple[ChatInfo, Sequence[Event]]:
         """Return the chat and its events.

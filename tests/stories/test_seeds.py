@@ -1,0 +1,302 @@
+"""The seeds' protocol on `POST /stream`: the confirmation as a tool call of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from support.stage import Answered, Stage, staged, user_message
+
+pytestmark = pytest.mark.anyio
+
+CONFIRM = "adk_request_confirmation"
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as stage:
+        yield stage
+
+
+def confirmations(asked: Answered) -> list[dict[str, Any]]:
+    return [c for c in asked.only("tool-input-available") if c["toolName"] == CONFIRM]
+
+
+def originals(asked: Answered) -> list[dict[str, Any]]:
+    return [c for c in asked.only("tool-input-available") if c["toolName"] != CONFIRM]
+
+
+def tool_result(call_id: str, name: str, result: object) -> dict[str, Any]:
+    return {"type": "tool-result", "toolCallId": call_id, "toolName": name, "result": result}
+
+
+def answering(*items: dict[str, Any], chat: str | None = "c") -> dict[str, Any]:
+    message = {"role": "user", "content": list(items)}
+    body: dict[str, Any] = {"messages": [user_message("earlier"), message]}
+    return body if chat is None else {"id": chat, **body}
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_the_nine_steps_of_the_native_flow(stage: Stage, confirmed: bool) -> None:
+    said = "花子さんに50ドル送金してください"
+    asked = await stage.say("c", said, path="/stream")
+    original, confirmation = originals(asked)[0], confirmations(asked)[0]
+    assert asked.types == [
+        "start",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "tool-input-start",
+        "tool-input-available",
+        "tool-input-start",
+        "tool-input-available",
+        "finish-step",
+        "finish",
+    ]
+    assert asked.raw.rstrip().endswith("data: [DONE]")
+    assert original == {
+        "type": "tool-input-available",
+        "toolCallId": original["toolCallId"],
+        "toolName": "pay",
+        "input": {"amount": 50},
+        "providerExecuted": True,
+    }
+    assert re.fullmatch(r"adk-[0-9a-f-]{36}", confirmation["toolCallId"])
+    assert confirmation["input"]["originalFunctionCall"] == {
+        "id": original["toolCallId"],
+        "name": "pay",
+        "args": {"amount": 50},
+    }
+    assert confirmation["input"]["toolConfirmation"]["confirmed"] is False
+    assert confirmation["input"]["toolConfirmation"]["hint"]
+    assert "providerExecuted" not in confirmation
+
+    item = tool_result(confirmation["toolCallId"], CONFIRM, {"confirmed": confirmed})
+    answered = await stage.post("/stream", answering(item))
+    assert answered.types == [
+        "start",
+        "tool-output-available",
+        "tool-output-available" if confirmed else "tool-output-error",
+        "start-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "finish-step",
+        "finish",
+    ]
+    assert answered.message_id == asked.message_id
+    assert answered.chunks[1] == {
+        "type": "tool-output-available",
+        "toolCallId": confirmation["toolCallId"],
+        "output": {"confirmed": confirmed},
+    }
+    settled = answered.chunks[2]
+    assert settled["toolCallId"] == original["toolCallId"]
+    if confirmed:
+        assert settled["output"] == {"paid": 50}
+        assert answered.text == "花子さんに50ドルを送金しました。"
+    else:
+        assert settled["errorText"] == "User denied execution"
+    assert stage.payments == ([50] if confirmed else [])
+
+
+async def test_a_client_that_names_no_chat_is_found_by_its_answer(stage: Stage) -> None:
+    asked = await stage.post("/stream", {"messages": [{"role": "user", "content": "pay 5"}]})
+    confirmation = confirmations(asked)[0]["toolCallId"]
+    item = tool_result(confirmation, CONFIRM, {"confirmed": True})
+    answered = await stage.post("/stream", answering(item, chat=None))
+    assert answered.status == 200
+    assert stage.payments == [5]
+
+
+async def test_two_payments_are_asked_together_and_answered_in_one_request(stage: Stage) -> None:
+    asked = await stage.say("c", "pay both", path="/stream")
+    first, second = confirmations(asked)
+    assert [c["toolCallId"] for c in originals(asked)] == [
+        c["input"]["originalFunctionCall"]["id"] for c in (first, second)
+    ]
+    assert "text-delta" not in asked.types
+    answered = await stage.post(
+        "/stream",
+        answering(
+            tool_result(first["toolCallId"], CONFIRM, {"confirmed": True}),
+            tool_result(second["toolCallId"], CONFIRM, {"confirmed": False}),
+        ),
+    )
+    assert stage.payments == [1]
+    assert answered.text == "Both told."
+
+
+async def test_one_answer_of_two_waits_for_the_other(stage: Stage) -> None:
+    asked = await stage.say("c", "pay both", path="/stream")
+    first, second = confirmations(asked)
+    one = await stage.post(
+        "/stream", answering(tool_result(first["toolCallId"], CONFIRM, {"confirmed": True}))
+    )
+    assert one.types == ["start", "tool-output-available", "finish"]
+    assert stage.payments == []
+    two = await stage.post(
+        "/stream", answering(tool_result(second["toolCallId"], CONFIRM, {"confirmed": True}))
+    )
+    assert stage.payments == [1, 2]
+    assert two.text == "Both told."
+
+
+async def test_a_reason_reaches_the_client_and_the_model(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5", path="/stream")
+    result = {"confirmed": False, "reason": "too much"}
+    item = tool_result(confirmations(asked)[0]["toolCallId"], CONFIRM, result)
+    answered = await stage.post("/stream", answering(item))
+    assert answered.only("tool-output-error")[0]["errorText"] == "User denied execution: too much"
+    assert "too much" in str(stage.model.prompts[-1])
+
+
+# Answers: all of these mean the same, on every route.
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/stream"])
+@pytest.mark.parametrize(
+    "form",
+    ["approval", "dynamic", "confirmation", "adr-0010", "native", "adr-0003", "rest"],
+)
+async def test_every_form_of_an_answer_approves(stage: Stage, path: str, form: str) -> None:
+    await stage.say("c", "pay 5", path=path)
+    approval = (await stage.http.get("/api/approvals?status=pending")).json()["approvals"][0]
+    approval_id, call_id = approval["id"], approval["toolCallId"]
+    if form == "rest":
+        decided = await stage.http.post(f"/api/approvals/{approval_id}", json={"approved": True})
+        assert decided.status_code == 200
+        await stage.http.get("/api/chat/c/stream")
+        assert stage.payments == [5]
+        return
+    answered_part = {
+        "state": "approval-responded",
+        "approval": {"id": approval_id, "approved": True},
+    }
+    parts: dict[str, dict[str, Any]] = {
+        "approval": {"type": "tool-pay", "toolCallId": call_id, **answered_part},
+        "dynamic": {
+            "type": "dynamic-tool",
+            "toolName": "pay",
+            "toolCallId": call_id,
+            **answered_part,
+        },
+        "confirmation": {
+            "type": f"tool-{CONFIRM}",
+            "toolCallId": approval_id,
+            "state": "output-available",
+            "output": {"confirmed": True},
+        },
+        "adr-0010": {
+            "type": f"tool-{CONFIRM}",
+            "toolCallId": approval_id,
+            "approval": {"approved": True},
+        },
+    }
+    contents = {
+        "native": tool_result(approval_id, CONFIRM, {"confirmed": True}),
+        "adr-0003": tool_result(
+            call_id, "pay", {"approved": True, "user_message": "User approved"}
+        ),
+    }
+    if form in parts:
+        message = {"id": "m", "role": "assistant", "parts": [parts[form]]}
+        body: dict[str, Any] = {"id": "c", "messages": [message]}
+    else:
+        body = answering(contents[form])
+    answered = await stage.post(path, body)
+    assert answered.status == 200, answered.error
+    assert answered.text == "Result told."
+    assert stage.payments == [5]
+
+
+# Common mistakes are refused with what to send, and nothing is lost.
+
+
+@pytest.mark.parametrize(
+    ("mistake", "status", "code"),
+    [
+        ("mixed", 400, "mixed_ids"),
+        ("swapped", 400, "mixed_ids"),
+        ("unknown", 404, "unknown_call"),
+        ("made up", 400, "made_up_result"),
+        ("yes", 400, "not_a_boolean"),
+        ("empty", 400, "not_a_boolean"),
+    ],
+)
+async def test_a_common_mistake_is_refused_and_the_right_answer_still_counts(
+    stage: Stage, mistake: str, status: int, code: str
+) -> None:
+    asked = await stage.say("c", "pay 5", path="/stream")
+    original, confirmation = asked.calls
+    items = {
+        "mixed": tool_result(original, CONFIRM, {"confirmed": True}),
+        "swapped": tool_result(confirmation, "pay", {"confirmed": True}),
+        "unknown": tool_result("adk-not-there", CONFIRM, {"confirmed": True}),
+        "made up": tool_result(original, "pay", {"paid": 1_000_000}),
+        "yes": tool_result(confirmation, CONFIRM, {"confirmed": "yes"}),
+        "empty": tool_result(confirmation, CONFIRM, {}),
+    }
+    prompts = len(stage.model.prompts)
+    refused = await stage.post("/stream", answering(items[mistake]))
+    assert (refused.status, refused.error["code"]) == (status, code)
+    assert re.search(r"Send|must be", refused.error["message"])
+    if mistake in {"mixed", "made up"}:
+        assert confirmation in refused.error["message"]
+    assert stage.payments == []
+    assert len(stage.model.prompts) == prompts
+    right = tool_result(confirmation, CONFIRM, {"confirmed": True})
+    answered = await stage.post("/stream", answering(right))
+    assert answered.text == "Result told."
+    assert stage.payments == [5]
+
+
+async def test_history_in_the_profile_shows_the_confirmation(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5", path="/stream")
+    history = (await stage.http.get("/api/chats/c?profile=adk")).json()
+    part = history["messages"][1]["parts"][-1]
+    assert part["type"] == f"tool-{CONFIRM}"
+    assert part["state"] == "input-available"
+    assert part["toolCallId"] == asked.calls[1]
+    native = (await stage.http.get("/api/chats/c")).json()
+    assert native["messages"][1]["parts"][2]["state"] == "approval-requested"
+
+
+async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage) -> None:
+    asked = await stage.say("c", "where am I", path="/stream")
+    location, confirmation = asked.calls
+    assert originals(asked)[0]["providerExecuted"] is True
+    approved = await stage.post(
+        "/stream", answering(tool_result(confirmation, CONFIRM, {"confirmed": True}))
+    )
+    assert approved.types == [
+        "start",
+        "start-step",
+        "tool-output-available",
+        "finish-step",
+        "finish",
+    ]
+    told = await stage.post(
+        "/stream", answering(tool_result(location, "get_location", {"latitude": 35.6}))
+    )
+    assert told.text == "Place told."
+    assert "35.6" in str(stage.model.prompts[-1])
+
+
+async def test_a_browser_tool_without_approval_in_this_profile(stage: Stage) -> None:
+    asked = await stage.say("c", "play jazz", path="/stream")
+    assert asked.types[-4:] == [
+        "tool-input-start",
+        "tool-input-available",
+        "finish-step",
+        "finish",
+    ]
+    assert "providerExecuted" not in asked.only("tool-input-available")[0]
+    told = await stage.post(
+        "/stream", answering(tool_result(asked.calls[0], "change_bgm", {"playing": "jazz"}))
+    )
+    assert told.text == "Music told."
