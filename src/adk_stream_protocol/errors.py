@@ -146,5 +146,6 @@ def trace_of(error: BaseException) -> str:
 
     Its message is left out: a tool's or a model's exception may quote arguments or text.
     """
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    return f"{type(error).__name__}\n{frames}"
+    frames = traceback.extract_tb(error.__traceback__)
+    places = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return f"{type(error).__name__}{places}"

@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.sessions import ChatInfo
@@ -63,7 +63,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     @router.post(
         path,
         summary="Say something, answer held calls, edit or regenerate",
-        response_class=EventStream,
+        response_class=StreamingResponse,
         openapi_extra={"requestBody": CHAT_BODY},
         responses={200: {"content": {"text/event-stream": {}}}},
     )
@@ -83,7 +83,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     @router.get(
         f"{path}/{{chat_id}}/stream",
         summary="Resume the newest reply from its beginning",
-        response_class=EventStream,
+        response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "None"}},
     )
     async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:

@@ -1,0 +1,254 @@
+"""Turns: stop, deadlines, expiry, decisions elsewhere, restarts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+from google.adk.sessions.database_session_service import DatabaseSessionService
+
+from adk_stream_protocol.held_calls.policy import ToolRule
+from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.server.wiring import Services
+from support.stage import Answered, Stage, staged, user_message
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as stage:
+        yield stage
+
+
+async def in_thread(stage: Stage) -> None:
+    with anyio.fail_after(10):
+        assert await anyio.to_thread.run_sync(stage.tool_started.wait, 10)
+
+
+async def test_stop_lets_a_running_tool_finish_and_shows_its_result(stage: Stage) -> None:
+    asked = await stage.say("c", "pay slowly")
+    answers: list[Answered] = []
+
+    async def approve() -> None:
+        answers.append(await stage.post("/api/chat", asked.approving("c", True)))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(approve)
+        await in_thread(stage)
+        stopped = await stage.http.post("/api/chat/c/stop")
+        assert stopped.json() == {"stopped": True}
+        stage.tool_may_end.set()
+    assert stage.payments == [9]
+    assert answers[0].only("tool-output-available")[0]["output"] == {"paid": 9}
+    assert answers[0].types[-1] == "abort"
+    assert len(stage.model.prompts) == 1
+    approval = (await stage.http.get(f"/api/approvals/{asked.approvals[0]}")).json()
+    assert approval["status"] == "done"
+    history = (await stage.http.get("/api/chats/c")).json()["messages"]
+    assert history[1]["parts"][1]["output"] == {"paid": 9}
+    again = await stage.say("c", "hi")
+    assert again.text == "Hello."
+
+
+async def test_stop_while_a_call_is_held_gives_it_up(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5")
+    stopped = await stage.http.post("/api/chat/c/stop")
+    assert stopped.json() == {"stopped": True}
+    late = await stage.http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
+    assert (late.status_code, late.json()["status"]) == (409, "cancelled")
+    resumed = Answered.of(await stage.http.get("/api/chat/c/stream"))
+    assert "cancelled" in resumed.only("tool-output-error")[0]["errorText"]
+    history = (await stage.http.get("/api/chats/c")).json()["messages"]
+    assert history[1]["parts"][2]["state"] == "output-error"
+    answered = await stage.post("/api/chat", asked.approving("c", True))
+    assert "cancelled" in answered.only("tool-output-error")[0]["errorText"]
+    assert stage.payments == []
+    again = await stage.http.post("/api/chat/c/stop")
+    assert again.json() == {"stopped": False}
+
+
+async def test_an_expired_payment_is_not_made_and_the_model_is_told() -> None:
+    async with staged(rules={"pay": ToolRule(expires_in=0.05)}) as stage:
+        asked = await stage.say("c", "pay 5")
+        with anyio.fail_after(10):
+            while True:
+                resumed = Answered.of(await stage.http.get("/api/chat/c/stream"))
+                if "Result told." in resumed.text:
+                    break
+        assert "No decision came in time" in resumed.only("tool-output-error")[0]["errorText"]
+        assert "No decision came in time" in str(stage.model.prompts[-1])
+        late = await stage.post("/api/chat", asked.approving("c", True))
+        assert late.status == 200
+        assert "No decision" in late.only("tool-output-error")[0]["errorText"]
+        assert late.only("data-approval")[0]["data"]["status"] == "expired"
+        assert stage.payments == []
+
+
+async def test_a_rule_decides_how_a_call_is_shown() -> None:
+    rule = ToolRule(title="Payment", hint="Money leaves.", risk="high", ui={"icon": "cash"})
+    async with staged(rules={"pay": rule}) as stage:
+        asked = await stage.say("c", "pay 5")
+        card = asked.only("data-approval")[0]
+        assert card["id"] == asked.approvals[0]
+        assert card["data"]["title"] == "Payment"
+        assert card["data"]["hint"] == "Money leaves."
+        assert card["data"]["risk"] == "high"
+        assert card["data"]["ui"] == {"icon": "cash"}
+        approval = (await stage.http.get("/api/approvals")).json()["approvals"][0]
+        assert approval["input"] == {"amount": 5}
+        assert approval["chatId"] == "c"
+
+
+async def test_a_turn_that_takes_too_long_is_stopped() -> None:
+    async with staged(settings=dataclasses.replace(Settings(), turn_seconds=0.2)) as stage:
+        answered = await stage.say("c", "long")
+        assert answered.text == "One. "
+        assert answered.types[-1] == "abort"
+
+
+async def test_a_tool_that_takes_too_long_is_abandoned_as_unknown() -> None:
+    async with staged(settings=dataclasses.replace(Settings(), tool_seconds=0.2)) as stage:
+        asked = await stage.say("c", "pay slowly")
+        answered = await stage.post("/api/chat", asked.approving("c", True))
+        assert answered.types[-1] == "abort"
+        approval = (await stage.http.get(f"/api/approvals/{asked.approvals[0]}")).json()
+        assert approval["status"] == "unknown"
+        again = await stage.post("/api/chat", asked.approving("c", True))
+        assert again.status == 200
+        stage.tool_may_end.set()
+    assert stage.payments in ([], [9])
+
+
+async def test_a_sync_tool_does_not_block_the_server(stage: Stage) -> None:
+    asked = await stage.say("c", "pay slowly")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stage.post, "/api/chat", asked.approving("c", True))
+        await in_thread(stage)
+        other = await stage.say("d", "hi")
+        assert other.text == "Hello."
+        stage.tool_may_end.set()
+
+
+async def test_an_answer_while_another_turn_runs_waits_its_turn(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5")
+    answers: list[Answered] = []
+
+    async def approve() -> None:
+        answers.append(await stage.post("/api/chat", asked.approving("c", True)))
+
+    body = {"id": "c", "messages": [user_message("long")]}
+    async with (
+        anyio.create_task_group() as tasks,
+        stage.http.stream("POST", "/api/chat", json=body) as running,
+    ):
+        async for line in running.aiter_lines():
+            if "One." in line:
+                tasks.start_soon(approve)
+                await until_decided(stage, asked.approvals[0])
+                assert stage.payments == []
+                stage.more.set()
+    assert answers[0].text == "Result told."
+    assert answers[0].message_id == asked.message_id
+    assert stage.payments == [5]
+
+
+async def until_decided(stage: Stage, approval_id: str) -> None:
+    with anyio.fail_after(10):
+        while True:
+            approval = (await stage.http.get(f"/api/approvals/{approval_id}")).json()
+            if approval["status"] != "pending":
+                return
+
+
+async def test_a_decision_that_travels_with_a_message_comes_first(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5")
+    body = asked.approving("c", True)
+    said = {"id": "c", "messages": [*body["messages"], user_message("hi")]}
+    answered = await stage.post("/api/chat", said)
+    assert answered.text == "Hello."
+    assert stage.payments == [5]
+    history = (await stage.http.get("/api/chats/c")).json()["messages"]
+    assert [message["role"] for message in history] == ["user", "assistant", "user", "assistant"]
+    assert history[1]["parts"][-1]["text"] == "Result told."
+
+
+async def test_only_so_many_turns_of_one_user_run(stage: Stage) -> None:
+    async with anyio.create_task_group() as tasks:
+        for number in range(4):
+            tasks.start_soon(stage.say, f"c{number}", "long")
+        with anyio.fail_after(10):
+            while len(stage.model.prompts) < 4:
+                await stage.http.get("/healthz")
+        fifth = await stage.say("c5", "hi")
+        assert (fifth.status, fifth.error["code"]) == (429, "too_many")
+        other = await stage.say("c6", "hi", **{"x-user": "bob"})
+        assert other.text == "Hello."
+        stage.more.set()
+
+
+async def test_only_so_many_calls_wait_for_one_user() -> None:
+    async with staged(settings=dataclasses.replace(Settings(), max_pending=1)) as stage:
+        await stage.say("c", "pay 5")
+        second = await stage.say("d", "pay 5")
+        assert "Too many calls wait" in second.only("tool-output-error")[0]["errorText"]
+        assert second.text == "Paying. Result told."
+        assert len((await stage.http.get("/api/approvals")).json()["approvals"]) == 1
+
+
+async def test_a_message_sent_twice_is_answered_once(stage: Stage) -> None:
+    message = user_message("hi")
+    first = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    second = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    assert second.chunks == first.chunks
+    await stage.say("c", "hello")
+    third = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    assert (third.status, third.error["code"]) == (409, "message_exists")
+    assert len(stage.model.prompts) == 2
+
+
+async def test_regenerating_what_never_arrived_says_it(stage: Stage) -> None:
+    body = {
+        "id": "c",
+        "trigger": "regenerate-message",
+        "messages": [user_message("hi")],
+    }
+    answered = await stage.post("/api/chat", body)
+    assert answered.text == "Hello."
+
+
+async def test_a_deleted_chat_is_gone(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5")
+    assert (await stage.http.delete("/api/chats/c")).status_code == 204
+    assert (await stage.http.get("/api/chats/c")).status_code == 404
+    assert (await stage.http.get("/api/chat/c/stream")).status_code == 204
+    assert (await stage.http.delete("/api/chats/c")).status_code == 404
+    late = await stage.http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
+    assert (late.status_code, late.json()["status"]) == (409, "cancelled")
+
+
+async def test_deleting_a_chat_stops_its_turn(stage: Stage) -> None:
+    body = {"id": "c", "messages": [user_message("long")]}
+    async with stage.http.stream("POST", "/api/chat", json=body) as running:
+        async for line in running.aiter_lines():
+            if "One." in line:
+                assert (await stage.http.delete("/api/chats/c")).status_code == 204
+    assert (await stage.http.get("/api/chats")).json() == {"chats": []}
+
+
+async def test_an_approval_survives_a_restart_of_the_server(tmp_path: Path) -> None:
+    url = f"sqlite+aiosqlite:///{tmp_path}/sessions.db"
+    async with staged(services=Services(sessions=DatabaseSessionService(url))) as before:
+        asked = await before.say("c", "pay 5")
+    async with staged(services=Services(sessions=DatabaseSessionService(url))) as stage:
+        history = (await stage.http.get("/api/chats/c")).json()["messages"]
+        assert history[1]["parts"][2]["approval"]["id"] == asked.approvals[0]
+        answered = await stage.post("/api/chat", asked.approving("c", True))
+        assert answered.text == "Result told."
+        assert answered.message_id == asked.message_id
+        assert stage.payments == [5]
