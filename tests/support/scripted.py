@@ -73,7 +73,8 @@ class ScriptedModel(BaseLlm):
         since, text = 0, ""
         for content in contents:
             said = "".join(part.text or "" for part in content.parts or [])
-            if content.role == "user" and said:
+            # ADK retells what other agents said as the user's words.
+            if content.role == "user" and said and not said.startswith("For context:"):
                 since, text = 0, said
             elif content.role == "model":
                 since += 1
