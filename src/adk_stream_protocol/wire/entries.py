@@ -51,6 +51,11 @@ class CallAnswered:
     reason: str | None = None
     approval: bool = True
     """False: there was nothing to approve."""
+    kind: HeldKind = "tool"
+    output: JsonValue = None
+    """The person's reply, where ADK asked a question: no tool will give it as a result."""
+    error: str | None = None
+    """Why there is no reply to a question; None: there is one."""
     card: JsonObject = field(default_factory=dict)
 
 

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from adk_stream_protocol import errors
+from adk_stream_protocol.errors import (
+    AdkStreamError,
+    BadRequest,
+    ChatBusy,
+    ClientFault,
+    Conflict,
+    Forbidden,
+    NotFound,
+    NotRunning,
+    RunFailed,
+    ServerFault,
+    TooLarge,
+    TooMany,
+    UnsupportedMedia,
+    trace_of,
+)
+
+CLIENT_FAULTS: list[tuple[type[ClientFault], int, str]] = [
+    (BadRequest, 400, "bad_request"),
+    (Forbidden, 403, "forbidden"),
+    (NotFound, 404, "not_found"),
+    (Conflict, 409, "conflict"),
+    (ChatBusy, 409, "chat_busy"),
+    (TooLarge, 413, "too_large"),
+    (UnsupportedMedia, 415, "unsupported_media"),
+    (TooMany, 429, "too_many"),
+]
+SERVER_FAULTS: list[tuple[type[ServerFault], int, str]] = [
+    (RunFailed, 500, "run_failed"),
+    (NotRunning, 503, "not_running"),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "code"), CLIENT_FAULTS)
+def test_client_fault_shows_its_message_status_and_code(
+    kind: type[ClientFault], status: int, code: str
+) -> None:
+    fault = kind("Send less.")
+    assert (fault.status, fault.code, fault.public_message) == (status, code, "Send less.")
+    assert str(fault) == "Send less."
+
+
+@pytest.mark.parametrize(("kind", "status", "code"), SERVER_FAULTS)
+def test_server_fault_keeps_its_message_from_the_client(
+    kind: type[ServerFault], status: int, code: str
+) -> None:
+    fault = kind("The key sk-1 was refused.", public_message="The model failed.")
+    assert (fault.status, fault.code, fault.public_message) == (status, code, "The model failed.")
+    assert str(fault) == fault.message == "The key sk-1 was refused."
+
+
+def test_code_can_say_more_than_the_kind() -> None:
+    assert BadRequest("No.", code="bad_trigger").code == "bad_trigger"
+    assert RunFailed("x", public_message="y", code="quota").code == "quota"
+
+
+def test_busy_chat_is_caught_as_a_conflict() -> None:
+    with pytest.raises(Conflict):
+        raise ChatBusy("A turn is running.")
+
+
+def test_every_error_is_public_and_named_in_the_tree_at_the_top() -> None:
+    kinds = {
+        name
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, AdkStreamError)
+    }
+    assert kinds <= set(errors.__all__)
+    assert kinds <= set((errors.__doc__ or "").split())
+
+
+def test_every_kind_of_error_is_in_the_tables_above() -> None:
+    families = {AdkStreamError, ClientFault, ServerFault}
+    tabled = {kind for kind, *_ in [*CLIENT_FAULTS, *SERVER_FAULTS]}
+    kinds = {
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, AdkStreamError)
+    }
+    assert kinds == families | tabled
+
+
+def test_trace_for_a_log_names_type_and_place_but_not_the_message() -> None:
+    argument = "-".join(["card", "4242"])
+    with pytest.raises(ValueError, match="card-4242") as caught:
+        int(argument)
+    trace = trace_of(caught.value)
+    assert trace.startswith("ValueError\n")
+    assert "test_errors.py" in trace
+    assert "card-4242" not in trace

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.wire.requests import ChatRequest, parse_chat_id, parse_request
+from adk_stream_protocol.wire.values import JsonValue
+
+HELLO: dict[str, JsonValue] = {
+    "id": "u1",
+    "role": "user",
+    "parts": [{"type": "text", "text": "hello"}],
+}
+
+JSON: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_request_of_use_chat_is_read() -> None:
+    request = parse_request(
+        {"id": "chat", "messages": [HELLO], "trigger": "regenerate-message", "messageId": "m1"}
+    )
+    assert request.chat_id == "chat"
+    assert [message.text for message in request.messages] == ["hello"]
+    assert request.trigger == "regenerate-message"
+    assert request.message_id == "m1"
+
+
+def test_request_with_messages_alone_is_a_submit_without_a_chat() -> None:
+    request = parse_request({"messages": [HELLO]})
+    assert request == ChatRequest(chat_id=None, messages=request.messages)
+    assert request.trigger == "submit-message"
+    assert request.message_id is None
+
+
+@pytest.mark.parametrize("message_id", ["", None, 7])
+def test_message_id_that_is_no_text_names_no_message(message_id: JsonValue) -> None:
+    assert parse_request({"messages": [HELLO], "messageId": message_id}).message_id is None
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (None, "bad_request"),
+        ([HELLO], "bad_request"),
+        ("hello", "bad_request"),
+        ({}, "no_messages"),
+        ({"messages": []}, "no_messages"),
+        ({"messages": "hello"}, "no_messages"),
+        ({"messages": {"0": HELLO}}, "no_messages"),
+        ({"messages": [{"role": "robot"}]}, "bad_message"),
+        ({"messages": [HELLO], "trigger": "shout"}, "bad_trigger"),
+        ({"messages": [HELLO], "trigger": None}, "bad_trigger"),
+        ({"messages": [HELLO], "trigger": ["submit-message"]}, "bad_trigger"),
+        ({"messages": [HELLO], "id": 7}, "bad_chat_id"),
+        ({"messages": [HELLO], "id": ""}, "bad_chat_id"),
+    ],
+)
+def test_request_that_makes_no_sense_is_a_bad_request(body: JsonValue, code: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        parse_request(body)
+    assert caught.value.code == code
+
+
+@given(
+    JSON
+    | st.fixed_dictionaries(
+        {}, optional={"id": JSON, "messages": JSON, "trigger": JSON, "messageId": JSON}
+    )
+)
+def test_any_body_is_read_or_refused(body: JsonValue) -> None:
+    with contextlib.suppress(BadRequest):
+        assert parse_request(body).messages
+
+
+@pytest.mark.parametrize("chat_id", ["a", "x" * 128, "chat 1", "日本"])
+def test_chat_id_that_can_name_a_session_is_kept(chat_id: str) -> None:
+    assert parse_chat_id(chat_id) == chat_id
+
+
+@pytest.mark.parametrize("chat_id", ["", "x" * 129, "a/b", "a\nb", "a\x00", "\ud800"])
+def test_chat_id_that_cannot_name_a_session_is_a_bad_request(chat_id: str) -> None:
+    with pytest.raises(BadRequest, match="1 to 128 printable") as caught:
+        parse_chat_id(chat_id)
+    assert caught.value.code == "bad_chat_id"
