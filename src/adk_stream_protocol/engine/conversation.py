@@ -178,6 +178,23 @@ class Conversations:
         calls = await self._held(chat_id, user)
         return info, messages_of(events, calls, audience, self.preparation.options)
 
+    async def artifact(
+        self, chat_id: ChatId, user: UserId, *, filename: str, version: int | None
+    ) -> tuple[bytes, str]:
+        """Return the bytes and type of a file that the agent saved in the chat.
+
+        Raises:
+            NotFound: there is no such file, or the chat is not this user's.
+        """
+        await self._check_owner(chat_id, user)
+        part = await self.sessions.artifact(chat_id, user, filename=filename, version=version)
+        if part is not None and part.inline_data is not None and part.inline_data.data is not None:
+            kind = part.inline_data.mime_type or "application/octet-stream"
+            return part.inline_data.data, kind
+        if part is not None and part.text is not None:
+            return part.text.encode("utf-8", "replace"), "text/plain; charset=utf-8"
+        raise NotFound("No such file in this chat.", code="unknown_artifact")
+
     async def delete(self, chat_id: ChatId, user: UserId) -> None:
         """Delete a chat: stop what runs, give up what waits, forget the rest.
 

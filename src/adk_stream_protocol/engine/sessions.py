@@ -109,6 +109,21 @@ class Sessions:
             ),
         )
 
+    async def artifact(
+        self, chat_id: ChatId, owner: UserId, *, filename: str, version: int | None
+    ) -> types.Part | None:
+        """Return a file that the agent saved in the chat, or None."""
+        service = self.runner.artifact_service
+        if service is None:
+            return None
+        return await service.load_artifact(
+            app_name=self.runner.app_name,
+            user_id=owner,
+            session_id=chat_id,
+            filename=filename,
+            version=version,
+        )
+
     async def delete(self, chat_id: ChatId, owner: UserId) -> None:
         """Delete the chat's session."""
         await self.runner.session_service.delete_session(

@@ -135,6 +135,22 @@ def history_routes(service: Service) -> APIRouter:
         shown["messages"] = cast("Sequence[JsonValue]", [item.to_json() for item in messages])
         return JSONResponse(shown)
 
+    @router.get(
+        "/api/chats/{chat_id}/artifacts/{filename:path}",
+        summary="Download a file that the agent saved",
+        response_class=StreamingResponse,
+    )
+    async def artifact(
+        request: Request, chat_id: str, filename: str, version: int | None = Query(None, ge=0)
+    ) -> Response:
+        user = await service.user(request)
+        data, kind = await service.conversations.artifact(
+            parse_chat_id(chat_id), user, filename=filename, version=version
+        )
+        # A download, never a page of ours: an agent's file may hold scripts.
+        headers = {"content-disposition": "attachment", "x-content-type-options": "nosniff"}
+        return Response(data, media_type=kind, headers=headers)
+
     @router.delete("/api/chats/{chat_id}", summary="Delete a chat", status_code=204)
     async def delete(request: Request, chat_id: str) -> Response:
         user = await service.user(request)

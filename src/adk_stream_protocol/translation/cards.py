@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import datetime
 
-from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.wire.entries import CallAnswered, Outcome
-from adk_stream_protocol.wire.values import JsonObject, JsonValue
+from adk_stream_protocol.wire.values import JsonValue
 
-__all__ = ["approval_json", "call_answered", "card", "time_text"]
+__all__ = [
+    "approval_json",
+    "call_answered",
+    "card",
+    "time_text",
+]
 
 
 def time_text(seconds: float) -> str:
@@ -17,7 +22,7 @@ def time_text(seconds: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def card(call: HeldCall) -> JsonObject:
+def card(call: HeldCall) -> dict[str, JsonValue]:
     """Return what the approval chunk cannot carry: the data of a `data-approval` part."""
     told: dict[str, JsonValue] = {
         "toolCallId": call.call_id,
@@ -58,11 +63,15 @@ _OUTCOMES: dict[CallState, Outcome] = {
 
 def call_answered(call: HeldCall) -> CallAnswered:
     """Return the end of the call's wait, as its recorded state tells it."""
+    question = call.kind is CallKind.INPUT
     return CallAnswered(
         approval_id=call.approval_id,
         call_id=call.call_id,
         outcome=_OUTCOMES.get(call.state, "approved"),
         reason=call.reason,
         approval=call.approval,
+        kind=call.kind.value,
+        output=call.result if question else None,
+        error=call.error if question else None,
         card=card(call),
     )

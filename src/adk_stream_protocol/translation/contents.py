@@ -36,6 +36,8 @@ _MAGIC: Final[dict[str, tuple[bytes, ...]]] = {
     "text/markdown": (b"",),
     "application/json": (b"",),
 }
+_RIFF: Final = {"image/webp": b"WEBP", "audio/wav": b"WAVE"}
+"""What a RIFF file says it is, eight bytes in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ def _file(part: JsonObject, limits: ContentLimits) -> types.Part:
         allowed = ", ".join(sorted(limits.media_types))
         raise UnsupportedMedia(f"Files of type {stated!r} are not accepted; send one of {allowed}.")
     data = _decoded(encoded, limits)
-    if not any(data.startswith(magic) for magic in _MAGIC.get(stated, (b"",))):
+    starts_right = any(data.startswith(magic) for magic in _MAGIC.get(stated, (b"",)))
+    if not starts_right or not data.startswith(_RIFF.get(stated, b""), 8):
         raise UnsupportedMedia(f"The file's bytes are not {stated!r}.")
     name = as_text(part.get("filename")) or None
     return types.Part(inline_data=types.Blob(data=data, mime_type=stated, display_name=name))

@@ -28,7 +28,7 @@ from adk_stream_protocol.translation.metadata import (
     is_failure,
 )
 from adk_stream_protocol.translation.text_blocks import BlockKind, Lane, TextBlocks
-from adk_stream_protocol.translation.tool_calls import ToolCalls
+from adk_stream_protocol.translation.tool_calls import ToolCalls, is_code
 from adk_stream_protocol.wire.chunks import (
     AbortChunk,
     Chunk,
@@ -37,11 +37,13 @@ from adk_stream_protocol.wire.chunks import (
     FinishChunk,
     FinishReason,
     FinishStepChunk,
+    ReasoningStartChunk,
     StartChunk,
     StartStepChunk,
+    TextStartChunk,
 )
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, jsonable
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, jsonable
 
 __all__ = ["EventTranslator", "TranslationOptions"]
 
@@ -87,6 +89,8 @@ class EventTranslator:
     _blocks: TextBlocks = field(default_factory=TextBlocks)
     _sources: Sources = field(default_factory=Sources)
     _tools: ToolCalls = field(default_factory=ToolCalls)
+    _signing_in: dict[str, str] = field(default_factory=dict)
+    """The calls that wait for a sign-in, by the sign-in's id."""
     _responses: dict[Lane, _Response] = field(default_factory=dict)
     _reason: FinishReason | None = None
     _metadata: dict[str, JsonValue] = field(default_factory=dict)
@@ -95,8 +99,10 @@ class EventTranslator:
     _step_open: bool = False
     _step_over: bool = False
     """The open step's model response is complete; the next output starts a new step."""
+    _step_owed: bool = False
+    """A held call was answered and no step has begun since."""
     _spoke: bool = False
-    """Some content was sent; a workflow's plain output is then data, not text."""
+    """The agent said or did something; a workflow's plain output is then data, not text."""
 
     def begin(self) -> Iterator[Entry]:
         """Yield the start of a reply: the first, or one that continues the message."""
@@ -112,20 +118,32 @@ class EventTranslator:
         for part in (event.content.parts if event.content else None) or []:
             yield from self._part(part, event, lane)
         for chunk in self._sources.of(event):
-            yield from self._speak(lane)
+            yield from self._step()
             yield chunk
         if not event.partial:
             yield from self._complete(event, lane)
 
     def answer(self, answered: CallAnswered) -> Iterator[Entry]:
         """Yield the end of a held call's wait; a call that may not run is settled by it."""
+        self._step_owed = True
         self._tools.release(answered.call_id, settled=answered.outcome != "approved")
+        if answered.kind == "credential":
+            # A sign-in is no call on the wire; the call that wanted it goes on, or fails, itself.
+            self._tools.release(self._signing_in.get(answered.call_id, ""), settled=False)
+            return
         yield answered
+        if answered.kind == "input" and answered.outcome == "approved":
+            # A question is no tool: no result will follow the person's reply.
+            yield from self.give(answered.call_id, answered.output, answered.error)
+
+    def give(self, call_id: str, output: JsonValue, error: str | None) -> Iterator[Entry]:
+        """Yield how a call ended that the client ran, before ADK tells it."""
+        yield from self._tools.give(call_id, output=output, error=error)
 
     def show(self, chunk: Chunk) -> Iterator[Entry]:
         """Yield a chunk of our own in a step of its own."""
         yield from self._close_step()
-        yield from self._speak(("", ""))
+        yield from self._step()
         yield chunk
         self._step_over = True
 
@@ -140,6 +158,7 @@ class EventTranslator:
         """Yield the end of a reply that went well, or that waits for the client."""
         yield from self._tools.settle_open(_NO_RESULT, spare_long_running=True)
         yield from self.close()
+        yield from self._last_step()
         yield FinishChunk(self._finish_reason(), self._finish_metadata())
 
     def fail(self, public_text: str) -> Iterator[Entry]:
@@ -152,6 +171,7 @@ class EventTranslator:
         """Yield the end of a reply that was stopped."""
         yield from self._tools.settle_open(_STOPPED)
         yield from self.close()
+        yield from self._last_step()
         yield AbortChunk()
 
     @property
@@ -167,7 +187,7 @@ class EventTranslator:
     # Events
 
     def _note(self, event: Event) -> None:
-        if self._step_over:
+        if self._step_over and event.content and event.content.parts:
             # A new model response begins; why the last one ended no longer matters.
             self._reason = None
         reason = finish_reason_of(event)
@@ -186,7 +206,7 @@ class EventTranslator:
             return
         first, self._agent = not self._agent, event.author
         if not first and not event.branch:
-            yield from self._speak((event.author, ""))
+            yield from self._step()
             yield DataChunk("adk-agent", {"agent": event.author})
 
     def _part(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
@@ -204,15 +224,16 @@ class EventTranslator:
     def _text(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
         if not part.text or (event.partial and self.options.hold_text):
             return
+        self._spoke = True
         kind: BlockKind = "reasoning" if part.thought else "text"
         send = self._blocks.delta if event.partial else self._blocks.complete
         for chunk in send(lane, kind, part.text):
-            yield from self._speak(lane)
+            if isinstance(chunk, TextStartChunk | ReasoningStartChunk):
+                yield from self._step(starting=lane)
             yield chunk
 
     def _other(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
-        chunks = list(media(part)) if is_media(part) else self._tools.code(part)
-        if not chunks:
+        if not is_media(part) and not is_code(part):
             return
         response = self._responses.setdefault(lane, _Response())
         if event.partial:
@@ -220,39 +241,47 @@ class EventTranslator:
         elif response.parts_sent:
             response.parts_sent -= 1
             return
-        yield from self._blocks.pause(lane)
-        yield from self._speak(lane)
-        yield from chunks
+        chunks = list(media(part)) if is_media(part) else self._tools.code(part)
+        if chunks:
+            self._spoke = True
+            yield from self._blocks.pause(lane)
+            yield from self._step()
+            yield from chunks
 
     def _complete(self, event: Event, lane: Lane) -> Iterator[Entry]:
-        if event.content is not None and event.content.parts:
+        parts = (event.content.parts if event.content else None) or []
+        if any(map(_is_model_output, parts)):
             yield from self._blocks.end_response(lane)
             self._responses.pop(lane, None)
-            if self._step_open:
-                self._step_over = True
+        if parts and self._step_open:
+            self._step_over = True
         yield from self._actions(event)
         if event.output is not None:
             yield from self._output(event, lane)
 
     # Steps
 
-    def _speak(self, lane: Lane) -> Iterator[Entry]:
-        """Yield the step boundary that model output in a lane needs."""
-        self._spoke = True
-        if self._step_over and not self._blocks_open_besides(lane):
+    def _step(self, *, starting: Lane | None = None) -> Iterator[Entry]:
+        """Yield the step boundary that model output needs; a lane may be about to start a block."""
+        # v6 forgets open blocks at `finish-step`; the next delta of one would be fatal.
+        if self._step_over and not self._blocks.is_open(besides=starting):
             yield from self._close_step()
         if not self._step_open:
-            self._step_open = True
+            self._step_open, self._step_owed = True, False
             yield StartStepChunk()
-
-    def _blocks_open_besides(self, lane: Lane) -> bool:
-        # v6 forgets open blocks at `finish-step`; a parallel lane's next delta would be fatal.
-        return self._blocks.is_open(besides=lane)
 
     def _close_step(self) -> Iterator[Entry]:
         if self._step_open:
             self._step_open = self._step_over = False
             yield FinishStepChunk()
+
+    def _last_step(self) -> Iterator[Entry]:
+        """Yield an empty step if the agent said nothing to the answers, and none is awaited."""
+        # The stock helpers look at the last step. One that holds nothing but answered calls, they
+        # send again, for ever.
+        if self._step_owed and not self.is_waiting:
+            yield from self._step()
+            yield from self._close_step()
 
     # Tools
 
@@ -263,8 +292,9 @@ class EventTranslator:
         elif name == _SET_RESPONSE or (name == _TRANSFER and not self.options.show_transfers):
             self._tools.hide(call_id)
         else:
+            self._spoke = True
             yield from self._blocks.pause(lane)
-            yield from self._speak(lane)
+            yield from self._step()
             yield from self._tools.show(
                 call_id,
                 name,
@@ -277,14 +307,18 @@ class EventTranslator:
         if held is None:
             return
         if held.kind == "credential":
-            yield from self._speak(lane)
             yield DataChunk(
                 "adk-credential",
                 {"id": held.approval_id, "authUri": authorization_uri(held)},
                 id=held.approval_id,
             )
+            waiting = as_text(as_object(held.input).get("functionCallId"))
+            self._signing_in[held.call_id] = waiting
+            self._tools.hide(held.call_id)
+            self._tools.hold(waiting)
         elif held.call_id not in self._tools:
-            yield from self._speak(lane)
+            yield from self._blocks.pause(lane)
+            yield from self._step()
             yield from self._tools.show(held.call_id, held.tool_name, _shown(held))
         self._tools.hold(held.call_id)
         yield held
@@ -319,8 +353,9 @@ class EventTranslator:
             if not self._tools.is_settled(gated):
                 yield from self._tools.result(gated, _as_result(event.output))
             return
-        if isinstance(event.output, str) and not self._spoke:
-            yield from self._speak(lane)
+        if isinstance(event.output, str) and not self._spoke and _is_last_word(event):
+            self._spoke = True
+            yield from self._step()
             yield from self._blocks.complete(lane, "text", event.output)
             yield from self._blocks.end_response(lane)
             return
@@ -339,6 +374,18 @@ class EventTranslator:
 def _shown(held: CallHeld) -> JsonObject:
     """Return the input to show; a question's interrupt id is ADK's own business."""
     return {key: item for key, item in as_object(held.input).items() if key != "interruptId"}
+
+
+def _is_model_output(part: types.Part) -> bool:
+    """Whether the part belongs to a model response, and not to what ADK made of one."""
+    call = part.function_call
+    return part.function_response is None and not (call is not None and is_request(call.name))
+
+
+def _is_last_word(event: Event) -> bool:
+    """Whether an output is the whole workflow's, and not just what one node hands to the next."""
+    outputs = event.node_info.output_for
+    return not outputs or any("/" not in path for path in outputs)
 
 
 def _is_placeholder(call_id: str, event: Event) -> bool:

@@ -17,7 +17,7 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from adk_stream_protocol.identifiers import InvocationId, MessageId
-from adk_stream_protocol.lifecycle import HeldCall
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.wire.assembler import assemble
@@ -25,7 +25,7 @@ from adk_stream_protocol.wire.chunks import DataChunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import Audience
-from adk_stream_protocol.wire.values import as_object, as_text, jsonable
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, jsonable
 
 __all__ = [
     "PastTurn",
@@ -121,15 +121,26 @@ def retell(
     translator = EventTranslator(turn.message_id, options or TranslationOptions())
     told: list[Entry] = list(translator.begin())
     asked: dict[str, CallHeld] = {}
+    # A workflow asks under the same ids in every turn.
+    own = {key: call for key, call in calls.items() if call.invocation_id == turn.invocation_id}
     for event in turn.events:
-        for entry in _tell(event, translator, asked, calls):
-            told.append(with_card(entry, calls))
+        for entry in _tell(event, translator, asked, own):
+            told.append(with_card(entry, own))
             if isinstance(entry, CallHeld):
                 asked[entry.request_id] = entry
-    decided = (call for call in map(calls.get, asked) if call and call.decided_at is not None)
-    for call in decided:
-        told += translator.answer(call_answered(call))
+    for request_id in asked:
+        if request_id in own:
+            told += _undelivered(own[request_id], translator)
     return translator, told
+
+
+def _undelivered(call: HeldCall, translator: EventTranslator) -> Iterator[Entry]:
+    """Yield an answer that ADK has not got yet, because it waits for others."""
+    if call.state is CallState.PENDING or (call.decided_at is None and call.done_at is None):
+        return
+    yield from translator.answer(call_answered(call))
+    if call.kind is CallKind.BROWSER and call.done_at is not None:
+        yield from translator.give(call.call_id, call.result, call.error)
 
 
 def _tell(
@@ -154,14 +165,26 @@ def _recorded(
     call = calls.get(held.request_id)
     if call is not None:
         return call_answered(call)
-    refused = held.approval and (response.response or {}).get("confirmed") is not True
+    told = as_object(jsonable(response.response or {}))
+    refused = held.approval and told.get("confirmed") is not True
+    output, error = _reply(told) if held.kind == "input" else (None, None)
     return CallAnswered(
         approval_id=held.approval_id,
         call_id=held.call_id,
         outcome="denied" if refused else "approved",
         approval=held.approval,
+        kind=held.kind,
+        output=output,
+        error=error,
         card={"status": "denied" if refused else "approved"},
     )
+
+
+def _reply(told: JsonObject) -> tuple[JsonValue, str | None]:
+    """Return what a person replied, without the wrapping in which ADK takes it."""
+    if set(told) == {"error"}:
+        return None, as_text(told["error"])
+    return (told["result"] if set(told) == {"result"} else told), None
 
 
 def with_card(entry: Entry, calls: Mapping[str, HeldCall]) -> Entry:
@@ -179,7 +202,7 @@ def messages_of(
     options: TranslationOptions | None = None,
 ) -> list[UIMessage]:
     """Return a session's messages, ready for `useChat({messages})`, pending approvals included."""
-    by_request = {call.request_id: call for call in calls}
+    rows = list(calls)
     # A stored message is read by no chunk validator, so it may tell what only v7 streams can:
     # that an approval was given.
     reader = dataclasses.replace(audience, sdk=7)
@@ -187,7 +210,8 @@ def messages_of(
     for turn in past_turns(events):
         if turn.said is not None:
             messages.append(_user_message(turn))
-        translator, entries = retell(turn, by_request, options)
+        own = {row.request_id: row for row in rows if row.invocation_id == turn.invocation_id}
+        translator, entries = retell(turn, own, options)
         if translator.failed:
             entries += translator.show(
                 DataChunk("adk-error", {"message": "This reply ended with an error."})

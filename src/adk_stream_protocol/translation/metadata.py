@@ -36,6 +36,11 @@ _REASONS: Final[dict[str, FinishReason]] = {
 }
 
 
+def _is_reason(code: str) -> bool:
+    """Whether an error code only says why the model stopped."""
+    return code in _REASONS or code.startswith("IMAGE_")
+
+
 def _reason(code: str) -> FinishReason:
     if code.startswith("IMAGE_"):
         return "content-filter"
@@ -44,8 +49,8 @@ def _reason(code: str) -> FinishReason:
 
 def finish_reason_of(event: Event) -> FinishReason | None:
     """Return why the model stopped, or None if the event does not say."""
-    if event.error_code and _reason(event.error_code) == "content-filter":
-        return "content-filter"
+    if event.error_code and _is_reason(event.error_code):
+        return _reason(event.error_code)
     if event.finish_reason is None:
         return None
     return _reason(event.finish_reason.name)
@@ -56,7 +61,7 @@ def is_failure(event: Event) -> bool:
     code = event.error_code
     if not code or event.partial or code == ABORTED:
         return False
-    return code not in _REASONS and not code.startswith("IMAGE_")
+    return not _is_reason(code)
 
 
 @dataclass(slots=True)

@@ -90,9 +90,16 @@ class TextBlocks:
 
     def end_response(self, lane: Lane) -> Iterator[Chunk]:
         """Yield the ends for a lane whose model response is complete."""
-        state = self._lanes.pop(lane, None)
-        if state is not None:
-            yield from self._close(state)
+        state = self._lanes.get(lane)
+        if state is None:
+            return
+        sent, seen = "".join(state.sent.get("text", ())), state.seen.get("text", 0)
+        if seen < len(sent):
+            # A callback cut off what was already streamed. Thoughts may go missing: some models'
+            # complete events leave them out.
+            yield from self._replace(lane, state, "text", sent[:seen])
+        yield from self._close(state)
+        del self._lanes[lane]
 
     def close_all(self) -> Iterator[Chunk]:
         """Yield the ends of every open block."""

@@ -17,9 +17,14 @@ from adk_stream_protocol.wire.chunks import (
 )
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, dumps
 
-__all__ = ["ToolCalls"]
+__all__ = ["ToolCalls", "is_code"]
 
 _CODE_TOOL = "code_execution"
+
+
+def is_code(part: types.Part) -> bool:
+    """Whether the part is code the model ran itself, or what it gave."""
+    return part.executable_code is not None or part.code_execution_result is not None
 
 
 @dataclass(slots=True)
@@ -69,8 +74,10 @@ class ToolCalls:
         self._calls[call_id] = _Call(settled=True)
 
     def hold(self, call_id: str) -> None:
-        """Remember that the call waits for the client."""
-        self._calls.setdefault(call_id, _Call()).held = True
+        """Remember that the call waits for the client; nothing for a call never seen."""
+        call = self._calls.get(call_id)
+        if call is not None:
+            call.held = True
 
     def release(self, call_id: str, *, settled: bool) -> None:
         """Remember that the wait is over; `settled` if the call will not run."""
@@ -81,16 +88,26 @@ class ToolCalls:
 
     def result(self, call_id: str, result: JsonObject) -> Iterator[Chunk]:
         """Yield the call's result; ADK says failure as an object with only an `error`."""
-        call = self._calls[call_id]
-        call.held = False
         error = result.get("error")
         if error is not None and len(result) == 1:
-            call.settled = True
-            yield ToolOutputErrorChunk(call_id, error if isinstance(error, str) else dumps(error))
+            yield from self.give(call_id, error=error if isinstance(error, str) else dumps(error))
             return
+        call = self._calls[call_id]
+        call.held = False
         call.settled = not call.long_running
         preliminary = True if call.long_running else None
         yield ToolOutputAvailableChunk(call_id, result, preliminary=preliminary)
+
+    def give(
+        self, call_id: str, *, output: JsonValue = None, error: str | None = None
+    ) -> Iterator[Chunk]:
+        """Yield how a call ended for good, as whoever ran it said."""
+        call = self._calls[call_id]
+        call.held, call.settled = False, True
+        if error is not None:
+            yield ToolOutputErrorChunk(call_id, error)
+        else:
+            yield ToolOutputAvailableChunk(call_id, output)
 
     def settle_open(self, text: str, *, spare_long_running: bool = False) -> Iterator[Chunk]:
         """Yield an error for every call that will get no result; held calls stay as they are."""
@@ -111,7 +128,7 @@ class ToolCalls:
     def _code_input(self, code: types.ExecutableCode) -> list[Chunk]:
         self._code_count += 1
         call_id = f"code-{self._code_count}"
-        self._calls[call_id] = _Call(long_running=True)
+        self._calls[call_id] = _Call()
         arguments: dict[str, JsonValue] = {"code": code.code or ""}
         if code.language is not None:
             arguments["language"] = code.language.value
