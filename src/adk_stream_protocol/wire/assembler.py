@@ -8,8 +8,6 @@ holds, and what is `undefined` there is absent here. Nothing here knows why a ch
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
@@ -50,7 +48,8 @@ from adk_stream_protocol.wire.chunks import (
     to_json,
 )
 from adk_stream_protocol.wire.messages import Part, UIMessage, tool_name_of
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, jsonable
+from adk_stream_protocol.wire.partial_json import input_in
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text
 
 __all__ = ["Assembler", "StreamBroken", "StreamFailed", "assemble"]
 
@@ -123,7 +122,7 @@ class _OpenInput:
             text = "".join(self.texts)
             self.texts = [text]
             self.part.pop("input", None)
-            self.part.update(_input_in(text), rawInput=text)
+            self.part.update(input_in(text), rawInput=text)
 
 
 class Assembler:
@@ -345,7 +344,7 @@ class Assembler:
             part["title"] = call.title
         if call.dynamic and len(self._message.parts) > count:
             # A part that a delta had to make shows its text from the next delta on.
-            part.update(_input_in("".join(call.texts)))
+            part.update(input_in("".join(call.texts)))
         else:
             call.part = part
 
@@ -481,74 +480,3 @@ def _merged(known: JsonValue, newer: JsonValue) -> JsonValue:
         if key not in {"__proto__", "constructor", "prototype"}:
             result[key] = _merged(known[key], value) if key in known else value
     return result
-
-
-_TOKEN = re.compile(r'[\[\]{},:]|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[^\s\[\]{},:"]+', re.DOTALL)
-"""One token of JSON; the last string may lack its end."""
-_STRING = re.compile(r'"(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*+("?)', re.DOTALL)
-"""A string up to its end, or up to an escape that is cut off."""
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_CLOSING = {"{": "}", "[": "]"}
-
-
-def _input_in(text: str) -> Part:
-    """Return `input` as a client reads it from the text so far; nothing if it cannot."""
-    for read in (str, _completed):
-        try:
-            return {"input": _read_json(read(text))}
-        except (ValueError, RecursionError):
-            continue
-    return {}
-
-
-def _read_json(text: str) -> JsonValue:
-    value: JsonValue = json.loads(
-        text,
-        object_pairs_hook=_safe_object,
-        parse_float=lambda digits: jsonable(float(digits)),
-        parse_constant=_refuse,
-    )
-    return value
-
-
-def _safe_object(pairs: list[tuple[str, JsonValue]]) -> JsonValue:
-    found = dict(pairs)
-    if "__proto__" in found or "prototype" in as_object(found.get("constructor")):
-        _refuse("a prototype")
-    return found
-
-
-def _refuse(what: str) -> JsonValue:
-    raise ValueError(f"A client's parser refuses {what}.")
-
-
-def _completed(text: str) -> str:
-    """Return the JSON text cut after the last value that can stand, its brackets closed."""
-    end, last, before = 0, "", ""
-    closers: list[str] = []
-    for token in _TOKEN.finditer(text):
-        piece = token[0]
-        is_key = piece.startswith('"') and before in {"{", ","} and closers[-1:] == ["}"]
-        before = piece
-        if piece in _CLOSING:
-            closers.append(_CLOSING[piece])
-        elif piece in {"}", "]"}:
-            del closers[-1:]
-        whole = "" if is_key else _whole(piece)
-        if whole:
-            end, last = token.start(), whole
-    return text[:end] + last + "".join(reversed(closers))
-
-
-def _whole(piece: str) -> str:
-    """Return the token with what it lacks at its end; empty if it is no value yet."""
-    string = _STRING.match(piece)
-    if string is not None:
-        return string[0] if string[1] else string[0] + '"'
-    for literal in ("true", "false", "null"):
-        if literal.startswith(piece):
-            return literal
-    number = _NUMBER.match(piece)
-    if number is not None:
-        return number[0]
-    return "" if piece in {",", ":", "-"} else piece
