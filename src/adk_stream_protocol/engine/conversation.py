@@ -11,21 +11,18 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import assert_never
 
-import anyio
-from anyio.abc import TaskGroup, TaskStatus
-
-from adk_stream_protocol.engine.preparation import Draft, Preparation
+from adk_stream_protocol.engine.chat_turns import ChatTurns
+from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
-from adk_stream_protocol.engine.turn import Turn
-from adk_stream_protocol.errors import ChatBusy, NotFound, NotRunning, TooMany
+from adk_stream_protocol.errors import NotFound, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
+from adk_stream_protocol.ports import Busy, Ruling, Stores
 from adk_stream_protocol.translation.history import messages_of, past_turns, retell
 from adk_stream_protocol.translation.instructions import (
     Answer,
@@ -36,7 +33,7 @@ from adk_stream_protocol.translation.instructions import (
     Say,
     interpret,
 )
-from adk_stream_protocol.wire.entries import CallHeld
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
 from adk_stream_protocol.wire.requests import ChatRequest
@@ -60,29 +57,19 @@ class Conversations:
     ledger: Ledger
     sessions: Sessions
     preparation: Preparation
-    max_turns: int = 4
-    """How many turns of one user may run at a time."""
-    _tasks: TaskGroup | None = None
-    """Owns the running turns; None while the server is not running."""
-    _running: dict[ChatId, Turn] = field(default_factory=dict)
-    """The turns that run in this process."""
+    turns: ChatTurns
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Run turns until the block ends; then those still running are cancelled."""
-        async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
+        async with self.turns.serving(self._continue_quietly) as tasks:
             tasks.start_soon(self._expire_calls)
-            try:
-                yield
-            finally:
-                self._tasks = None
-                tasks.cancel_scope.cancel()
+            yield
 
     @property
     def is_serving(self) -> bool:
         """Whether turns can be started."""
-        return self._tasks is not None
+        return self.turns.is_serving
 
     # What a client asks for
 
@@ -99,9 +86,9 @@ class Conversations:
             case Say():
                 await self._answer_first(instruction, chat_id, user)
                 draft = await self.preparation.say(instruction, chat_id, user)
-                return await self._begin(draft)
+                return await self.turns.begin(draft)
             case Regenerate():
-                return await self._begin(
+                return await self.turns.begin(
                     await self.preparation.regenerate(instruction, chat_id, user)
                 )
             case Answers(answers):
@@ -122,14 +109,12 @@ class Conversations:
     async def stop(self, chat_id: ChatId, user: UserId) -> bool:
         """Stop the running turn, or give up what waits; True if there was something to stop."""
         await self._check_owner(chat_id, user)
-        if await self.stores.turns.ask_to_stop(chat_id) is not None:
-            turn = self._running.get(chat_id)
-            if turn is not None:
-                turn.stop()
+        if await self.turns.stop(chat_id) is not None:
             return True
         cancelled = await self.stores.calls.cancel(chat_id)
-        for invocation in {call.invocation_id for call in cancelled}:
-            await self._begin(await self.preparation.note(chat_id, user, invocation, cancelled))
+        for invocation in dict.fromkeys(call.invocation_id for call in cancelled):
+            draft = await self.preparation.note(chat_id, user, invocation, cancelled)
+            await self.turns.begin_when_free(draft)
         return bool(cancelled)
 
     async def decide(
@@ -203,10 +188,9 @@ class Conversations:
         """
         await self._check_owner(chat_id, user)
         await self.sessions.describe(chat_id, user)
-        running = await self.stores.turns.ask_to_stop(chat_id)
+        running = await self.turns.stop(chat_id)
         if running is not None:
-            await self.stop(chat_id, user)
-            await self._until_ended(running)
+            await self.turns.until_ended(running)
         await self.stores.calls.cancel(chat_id)
         await self.sessions.delete(chat_id, user)
         await self.stores.turns.forget(chat_id)
@@ -242,7 +226,7 @@ class Conversations:
         if call.delivered_in is not None:
             turn = await self.stores.turns.latest(call.chat_id)
             if turn is not None and turn.reply_id == call.delivered_in:
-                return self._reading(turn, known=brought)
+                return self.turns.reading(turn, known=brought)
             return ToldReply(call.chat_id, await self.preparation.outcome(call, user))
         return ToldReply(call.chat_id, await self.preparation.standing(call, user))
 
@@ -273,7 +257,7 @@ class Conversations:
         self.stores.wake.hint(_CALLS)
         for invocation, calls in (await self._ready(chat_id)).items():
             draft = await self.preparation.continuation(chat_id, user, invocation, calls)
-            await self._try(draft)
+            await self.turns.try_begin(draft)
             return
 
     async def _begin_when_free(
@@ -286,82 +270,26 @@ class Conversations:
                 # Its own end, or a decision elsewhere, was faster.
                 turn = await self.stores.turns.latest(chat_id)
                 assert turn is not None
-                return self._reading(turn)
+                return self.turns.reading(turn)
             draft = await self.preparation.continuation(chat_id, user, invocation, calls)
-            began = await self._try(draft)
+            began = await self.turns.try_begin(draft)
             if not isinstance(began, Busy):
-                return self._reading(began.turn)
-            await self._until_ended(began.turn)
+                return self.turns.reading(began.turn)
+            await self.turns.until_ended(began.turn)
 
-    # Turns
-
-    async def _begin(self, draft: Draft) -> Reply:
-        if await self.stores.turns.running_of(draft.owner) >= self.max_turns:
-            current = await self.stores.turns.latest(draft.chat_id)
-            if current is None or not current.running:
-                raise TooMany(
-                    f"{self.max_turns} replies of yours are running already. Wait for one to end, "
-                    "or stop it."
-                )
-        began = await self._try(draft)
-        if isinstance(began, Busy):
-            raise ChatBusy(
-                "A reply is running in this chat. Wait for its end or stop it, then send again."
-            )
-        return self._reading(began.turn)
-
-    async def _try(self, draft: Draft) -> Began | Attached | Busy:
-        """Take the chat and start the turn, if it is free."""
-        tasks = self._tasks
-        if tasks is None:
-            raise NotRunning(
-                "The lifespan has not started; mount the router in an app whose lifespan runs.",
-                public_message="The server is starting or stopping. Try again in a moment.",
-            )
-        began = await self.stores.turns.begin(draft.record(), repeatable=draft.repeatable)
-        if isinstance(began, Began):
-            await self.stores.log.open(draft.reply_id)
-            await tasks.start(self._produce, draft)
-        return began
-
-    async def _produce(self, draft: Draft, *, task_status: TaskStatus[None]) -> None:
-        """Prepare and produce a turn; what fails before it is prepared is the caller's to see."""
-        logger.info("turn started", extra=draft.ids())
+    async def _continue_quietly(self, chat_id: ChatId, user: UserId) -> None:
+        """Continue a chat that nobody waits for; a failure is logged, the next answer retries."""
         try:
-            turn = await draft.prepare(draft)
-            await self.stores.calls.deliver(draft.delivers, draft.reply_id)
-            self._running[draft.chat_id] = turn
-            task_status.started()
-            current = await self.stores.turns.latest(draft.chat_id)
-            if current is not None and current.stopping:
-                turn.stop()
-            await turn.produce()
-        finally:
-            with anyio.move_on_after(5, shield=True):
-                self._running.pop(draft.chat_id, None)
-                await self.stores.log.end(draft.reply_id)
-                await self.stores.turns.end(draft.chat_id, draft.reply_id)
-                logger.info("turn ended", extra=draft.ids())
-        await self._continue(draft.chat_id, draft.owner)
-
-    def _reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
-        return LoggedReply(turn.chat_id, self.stores.log, turn.reply_id, own_only=True, known=known)
-
-    async def _until_ended(self, turn: TurnRecord) -> None:
-        reply = LoggedReply(turn.chat_id, self.stores.log, turn.reply_id)
-        while not (await reply.next()).ended:
-            pass
-        # The chat is given back right after the end marker.
-        while (latest := await self.stores.turns.latest(turn.chat_id)) and (
-            latest.running and latest.reply_id == turn.reply_id
-        ):
-            await anyio.lowlevel.checkpoint()
+            await self._continue(chat_id, user)
+        except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
+            trace = trace_of(error)
+            logger.error("chat not continued: %s", trace, extra={"chat": chat_id})  # noqa: TRY400
 
     async def _expire_calls(self) -> None:
         while True:
             for call in await self.stores.calls.expire():
                 logger.info("call expired", extra={"chat": call.chat_id, "call": call.call_id})
-                await self._continue(call.chat_id, call.owner)
+                await self._continue_quietly(call.chat_id, call.owner)
             due = await self.stores.calls.next_expiry()
             now = await self.stores.calls.now()
             await self.stores.wake.wait(_CALLS, min(_SWEEP, _SWEEP if due is None else due - now))
@@ -387,13 +315,18 @@ class Conversations:
         if known or await self.stores.turns.latest(chat_id) is not None:
             return known
         for past in past_turns(await self.sessions.events(chat_id, user)):
-            translator, told = retell(past, {})
-            if translator.is_waiting:
-                for held in [entry for entry in told if isinstance(entry, CallHeld)]:
-                    await self.ledger.open(
-                        held, owner=user, chat_id=chat_id, invocation_id=past.invocation_id
-                    )
+            _, told = retell(past, {}, self.preparation.options)
+            for held in _unanswered(told):
+                await self.ledger.open(
+                    held, owner=user, chat_id=chat_id, invocation_id=past.invocation_id
+                )
         return await self.stores.calls.of_chat(chat_id)
+
+
+def _unanswered(told: Sequence[Entry]) -> list[CallHeld]:
+    answered = {entry.approval_id for entry in told if isinstance(entry, CallAnswered)}
+    held = [entry for entry in told if isinstance(entry, CallHeld)]
+    return [entry for entry in held if entry.approval_id not in answered]
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:

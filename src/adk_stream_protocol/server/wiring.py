@@ -20,6 +20,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
+from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.sessions import Sessions
@@ -173,7 +174,7 @@ def _service(
         ledger=ledger,
         sessions=sessions,
         preparation=preparation,
-        max_turns=settings.max_turns,
+        turns=ChatTurns(stores, max_turns=settings.max_turns),
     )
     return Service(conversations, policy, settings, identify)
 

@@ -1,0 +1,139 @@
+"""The running turns: one per chat, owned by the server and not by the request that asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from adk_stream_protocol.engine.preparation import Draft
+from adk_stream_protocol.engine.reply import LoggedReply
+from adk_stream_protocol.engine.turn import Turn
+from adk_stream_protocol.errors import ChatBusy, NotRunning, TooMany
+from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
+
+__all__ = ["ChatTurns"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ChatTurns:
+    """Takes chats, produces their turns, gives them back."""
+
+    stores: Stores
+    max_turns: int = 4
+    """How many turns of one user may run at a time."""
+    _tasks: TaskGroup | None = None
+    """Owns the running turns; None while the server is not running."""
+    _after: Callable[[ChatId, UserId], Awaitable[None]] | None = None
+    """Called when a turn has ended and its chat is free; None while the server is not running."""
+    _running: dict[ChatId, Turn] = field(default_factory=dict)
+    """The turns that run in this process."""
+
+    @asynccontextmanager
+    async def serving(
+        self, after: Callable[[ChatId, UserId], Awaitable[None]]
+    ) -> AsyncIterator[TaskGroup]:
+        """Run turns until the block ends; then those still running are cancelled."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks, self._after = tasks, after
+            try:
+                yield tasks
+            finally:
+                self._tasks = self._after = None
+                tasks.cancel_scope.cancel()
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether turns can be started."""
+        return self._tasks is not None
+
+    async def begin(self, draft: Draft) -> LoggedReply:
+        """Start a turn that a client asked for, or attach to the one it asked for before.
+
+        Raises:
+            ChatBusy: another turn runs in the chat.
+            TooMany: too many turns of this user run.
+        """
+        current = await self.stores.turns.latest(draft.chat_id)
+        is_running = current is not None and current.running
+        if not is_running and await self.stores.turns.running_of(draft.owner) >= self.max_turns:
+            raise TooMany(
+                f"{self.max_turns} replies of yours are running already. Wait for one to end, or "
+                "stop it."
+            )
+        began = await self.try_begin(draft)
+        if isinstance(began, Busy):
+            raise ChatBusy(
+                "A reply is running in this chat. Wait for its end or stop it, then send again."
+            )
+        return self.reading(began.turn)
+
+    async def begin_when_free(self, draft: Draft) -> None:
+        """Start a turn as soon as the chat is free."""
+        while isinstance(began := await self.try_begin(draft), Busy):
+            await self.until_ended(began.turn)
+
+    async def try_begin(self, draft: Draft) -> Began | Attached | Busy:
+        """Take the chat and start the turn, if it is free.
+
+        Raises:
+            ClientFault: the turn cannot be prepared; the chat is free again.
+        """
+        tasks = self._tasks
+        if tasks is None:
+            raise NotRunning(
+                "The lifespan has not started; mount the router in an app whose lifespan runs.",
+                public_message="The server is starting or stopping. Try again in a moment.",
+            )
+        began = await self.stores.turns.begin(draft.record(), repeatable=draft.repeatable)
+        if isinstance(began, Began):
+            await self.stores.log.open(draft.reply_id)
+            await tasks.start(self._produce, draft)
+        return began
+
+    async def stop(self, chat_id: ChatId) -> TurnRecord | None:
+        """Ask the chat's turn to end soon; return it, or None if none runs."""
+        record = await self.stores.turns.ask_to_stop(chat_id)
+        turn = self._running.get(chat_id)
+        if record is not None and turn is not None:
+            turn.stop()
+        return record
+
+    def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
+        """Return a turn's reply for a reader that has the message so far."""
+        return LoggedReply(turn.chat_id, self.stores.log, turn.reply_id, own_only=True, known=known)
+
+    async def until_ended(self, turn: TurnRecord) -> None:
+        """Return when the turn's reply has ended; its chat is free by then."""
+        reply = LoggedReply(turn.chat_id, self.stores.log, turn.reply_id)
+        while not (await reply.next()).ended:
+            pass
+
+    async def _produce(self, draft: Draft, *, task_status: TaskStatus[None]) -> None:
+        """Prepare and produce a turn; what fails before it is prepared is the caller's to see."""
+        logger.info("turn started", extra=draft.ids())
+        try:
+            turn = await draft.prepare(draft)
+            await self.stores.calls.deliver(draft.delivers, draft.reply_id)
+            self._running[draft.chat_id] = turn
+            task_status.started()
+            current = await self.stores.turns.latest(draft.chat_id)
+            if current is not None and current.stopping:
+                turn.stop()
+            await turn.produce()
+        finally:
+            with anyio.move_on_after(5, shield=True):
+                self._running.pop(draft.chat_id, None)
+                # The chat is free before a reader sees the end: its next request must not be busy.
+                await self.stores.turns.end(draft.chat_id, draft.reply_id)
+                await self.stores.log.end(draft.reply_id)
+                logger.info("turn ended", extra=draft.ids())
+        if self._after is not None:
+            await self._after(draft.chat_id, draft.owner)
