@@ -6,7 +6,8 @@ All times are seconds since the epoch by the store's own clock.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -108,6 +109,10 @@ class Calls(Protocol):
         """Record that nobody knows how a claimed call ended; False under an old fence."""
         ...
 
+    async def lapse_orphans(self) -> Sequence[HeldCall]:
+        """Mark the calls whose process died while it ran them; return those marked just now."""
+        ...
+
     async def cancel(
         self, chat_id: ChatId, invocations: Iterable[InvocationId] | None = None
     ) -> Sequence[HeldCall]:
@@ -189,6 +194,10 @@ class Turns(Protocol):
         """Mark the running turn as stopping; return it, or None if none runs."""
         ...
 
+    async def renew(self) -> Sequence[ChatId]:
+        """Keep the chats that this process has taken; return those that were asked to stop."""
+        ...
+
     async def running_of(self, owner: UserId) -> int:
         """Return how many turns of a user are running."""
         ...
@@ -258,6 +267,10 @@ class AgentRun(Protocol):
         ...
 
 
+async def _nothing_to_prepare() -> None:
+    """Memory needs no tables."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """Everything the engine remembers."""
@@ -266,3 +279,7 @@ class Stores:
     turns: Turns
     log: Log
     wake: Wake
+    prepare: Callable[[], Awaitable[None]] = _nothing_to_prepare
+    """Makes or upgrades what the stores live in; idempotent."""
+    serving: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Prepares the stores and keeps them open for as long as the server runs."""

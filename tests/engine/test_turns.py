@@ -14,6 +14,7 @@ from google.adk.sessions.database_session_service import DatabaseSessionService
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services
+from adk_stream_protocol.stores.sql import sqlite_stores
 from support.stage import Answered, Stage, staged, user_message
 
 pytestmark = pytest.mark.anyio
@@ -243,12 +244,54 @@ async def test_deleting_a_chat_stops_its_turn(stage: Stage) -> None:
 
 async def test_an_approval_survives_a_restart_of_the_server(tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/sessions.db"
-    async with staged(services=Services(sessions=DatabaseSessionService(url))) as before:
+    async with (
+        DatabaseSessionService(url) as sessions,
+        staged(services=Services(sessions=sessions)) as before,
+    ):
         asked = await before.say("c", "pay 5")
-    async with staged(services=Services(sessions=DatabaseSessionService(url))) as stage:
+    async with (
+        DatabaseSessionService(url) as sessions,
+        staged(services=Services(sessions=sessions)) as stage,
+    ):
         history = (await stage.http.get("/api/chats/c")).json()["messages"]
         assert history[1]["parts"][2]["approval"]["id"] == asked.approvals[0]
         answered = await stage.post("/api/chat", asked.approving("c", True))
         assert answered.text == "Result told."
         assert answered.message_id == asked.message_id
+        assert stage.payments == [5]
+
+
+async def test_history_shows_an_approved_call_that_waits_for_its_sibling(stage: Stage) -> None:
+    asked = await stage.say("c", "pay both")
+    await stage.http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
+    history = (await stage.http.get("/api/chats/c")).json()["messages"]
+    states = [part["state"] for part in history[1]["parts"] if part["type"] == "tool-pay"]
+    assert states == ["approval-responded", "approval-requested"]
+
+
+async def test_everything_survives_a_restart_with_a_database(tmp_path: Path) -> None:
+    file = tmp_path / "all.db"
+    url = f"sqlite+aiosqlite:///{file}"
+    async with (
+        DatabaseSessionService(url) as sessions,
+        staged(services=Services(sessions=sessions), stores=sqlite_stores(str(file))) as before,
+    ):
+        asked = await before.say("c", "pay 5")
+        pending = (await before.http.get("/api/approvals")).json()
+        other = await before.say("d", "hi")
+    async with (
+        DatabaseSessionService(url) as sessions,
+        staged(services=Services(sessions=sessions), stores=sqlite_stores(str(file))) as stage,
+    ):
+        assert (await stage.http.get("/api/approvals")).json() == pending
+        resumed = Answered.of(await stage.http.get("/api/chat/d/stream"))
+        assert resumed.chunks == other.chunks
+        foreign = await stage.say("c", "hi", **{"x-user": "bob"})
+        assert foreign.status == 404
+        decided = await stage.http.post(
+            f"/api/approvals/{asked.approvals[0]}", json={"approved": True}
+        )
+        assert decided.status_code == 200
+        continued = Answered.of(await stage.http.get("/api/chat/c/stream"))
+        assert continued.text == "Paying. Result told."
         assert stage.payments == [5]

@@ -20,6 +20,7 @@ from starlette.requests import HTTPConnection
 
 from adk_stream_protocol.held_calls.browser_tool import BrowserTool
 from adk_stream_protocol.held_calls.policy import ToolRule
+from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
 from support.scripted import Script, ScriptedModel, call, thought
@@ -242,6 +243,7 @@ async def staged(
     settings: Settings | None = None,
     rules: Mapping[str, ToolRule] | None = None,
     services: Services | None = None,
+    stores: Stores | None = None,
 ) -> AsyncIterator[Stage]:
     """Serve a stage with uvicorn on loopback."""
     stage = Stage()
@@ -253,6 +255,7 @@ async def staged(
         identify=user_by_header,
         settings=settings or dataclasses.replace(Settings(), keep_alive_seconds=5.0),
         services=services,
+        stores=stores,
     )
     async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
         stage.url, stage.http = url, http

@@ -13,13 +13,19 @@ from anyio.abc import TaskGroup, TaskStatus
 from adk_stream_protocol.engine.preparation import Draft
 from adk_stream_protocol.engine.reply import LoggedReply
 from adk_stream_protocol.engine.turn import Turn
-from adk_stream_protocol.errors import ChatBusy, NotRunning, TooMany
+from adk_stream_protocol.errors import ChatBusy, NotRunning, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
 
 __all__ = ["ChatTurns"]
 
 logger = logging.getLogger(__name__)
+
+_TURNS = "turns"
+"""The topic of hints that a turn was asked to stop."""
+
+_KEEP = 2.0
+"""How long at most until leases are renewed and stops are seen: hints may be lost."""
 
 
 @dataclass(slots=True)
@@ -43,6 +49,7 @@ class ChatTurns:
         """Run turns until the block ends; then those still running are cancelled."""
         async with anyio.create_task_group() as tasks:
             self._tasks, self._after = tasks, after
+            tasks.start_soon(self._keep)
             try:
                 yield tasks
             finally:
@@ -101,9 +108,9 @@ class ChatTurns:
     async def stop(self, chat_id: ChatId) -> TurnRecord | None:
         """Ask the chat's turn to end soon; return it, or None if none runs."""
         record = await self.stores.turns.ask_to_stop(chat_id)
-        turn = self._running.get(chat_id)
-        if record is not None and turn is not None:
-            turn.stop()
+        if record is not None:
+            # The turn may run in another process; its keeper hears this, or looks soon.
+            self.stores.wake.hint(_TURNS)
         return record
 
     def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
@@ -115,6 +122,17 @@ class ChatTurns:
         reply = LoggedReply(turn.chat_id, self.stores.log, turn.reply_id)
         while not (await reply.next()).ended:
             pass
+
+    async def _keep(self) -> None:
+        """Renew the leases of the running turns, and stop those that were asked to."""
+        while True:
+            try:
+                for chat_id in await self.stores.turns.renew():
+                    if chat_id in self._running:
+                        self._running[chat_id].stop()
+            except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+                logger.error("leases not renewed: %s", trace_of(error))  # noqa: TRY400
+            await self.stores.wake.wait(_TURNS, _KEEP)
 
     async def _produce(self, draft: Draft, *, task_status: TaskStatus[None]) -> None:
         """Prepare and produce a turn; what fails before it is prepared is the caller's to see."""

@@ -63,7 +63,7 @@ class Conversations:
     async def serving(self) -> AsyncIterator[None]:
         """Run turns until the block ends; then those still running are cancelled."""
         async with self.turns.serving(self._continue_quietly) as tasks:
-            tasks.start_soon(self._expire_calls)
+            tasks.start_soon(self._watch_calls)
             yield
 
     @property
@@ -125,6 +125,7 @@ class Conversations:
         Raises:
             NotFound: there is no such call, or it is not this user's.
         """
+        await self.approval(decision.approval_id, user)
         ruling, call = await self.ledger.answer(
             decision, owner=user, by=by, decision_id=decision_id
         )
@@ -142,7 +143,11 @@ class Conversations:
         Raises:
             NotFound: there is no such call, or it is not this user's.
         """
-        return await self.ledger.owned(approval_id, user)
+        call = await self.ledger.owned(approval_id, user)
+        if not call.approval:
+            # A question or a sign-in is answered in its chat, and may hold what no client sees.
+            raise NotFound("No such approval.", code="unknown_call")
+        return call
 
     # Chats
 
@@ -285,14 +290,24 @@ class Conversations:
             trace = trace_of(error)
             logger.error("chat not continued: %s", trace, extra={"chat": chat_id})  # noqa: TRY400
 
-    async def _expire_calls(self) -> None:
+    async def _watch_calls(self) -> None:
         while True:
-            for call in await self.stores.calls.expire():
-                logger.info("call expired", extra={"chat": call.chat_id, "call": call.call_id})
-                await self._continue_quietly(call.chat_id, call.owner)
-            due = await self.stores.calls.next_expiry()
-            now = await self.stores.calls.now()
-            await self.stores.wake.wait(_CALLS, min(_SWEEP, _SWEEP if due is None else due - now))
+            wait = _SWEEP
+            try:
+                wait = await self._sweep()
+            except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+                logger.error("calls not swept: %s", trace_of(error))  # noqa: TRY400
+            await self.stores.wake.wait(_CALLS, wait)
+
+    async def _sweep(self) -> float:
+        """Expire what is due and mark what was left running; return when to look again."""
+        calls = self.stores.calls
+        for call in (*await calls.expire(), *await calls.lapse_orphans()):
+            ids = {"chat": call.chat_id, "call": call.call_id, "state": call.state.value}
+            logger.info("call settled by itself", extra=ids)
+            await self._continue_quietly(call.chat_id, call.owner)
+        due = await calls.next_expiry()
+        return _SWEEP if due is None else max(0.0, min(_SWEEP, due - await calls.now()))
 
     # Whose is it
 

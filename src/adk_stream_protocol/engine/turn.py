@@ -102,7 +102,10 @@ class Turn:
             if text and self._last is not None and self.keep_text is not None:
                 await self.keep_text(self._last, text)
         elif self.translator.failed:
-            await self._write(self.translator.fail(_public_text(self._error_id())))
+            error_id = self._error_id()
+            # ADK's text of it may quote the prompt.
+            logger.error("model reported a failure", extra={**self._ids(), "error": error_id})
+            await self._write(self.translator.fail(_public_text(error_id)))
         else:
             await self._write(self.translator.finish())
 
@@ -129,7 +132,7 @@ class Turn:
             chat_id=self.scope.chat_id,
             invocation_id=InvocationId(invocation),
         )
-        return dataclasses.replace(held, card=card(call), hint=call.hint)
+        return dataclasses.replace(held, card=card(call), hint=call.hint or held.hint)
 
     async def _watch(self, run: AgentRun) -> None:
         """Stop the run when asked to or when it is overdue; abandon a tool that hangs."""

@@ -23,6 +23,8 @@ __all__ = ["Ledger"]
 
 logger = logging.getLogger(__name__)
 
+_ADK_HINT = "Please approve or reject the tool call"
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -111,7 +113,9 @@ class Ledger:
 
 
 def _hint(rule: ToolRule, held: CallHeld) -> str:
-    return rule.hint or held.hint
+    # ADK's own words tell a developer what to send; a person needs none of that.
+    asked_by_adk = held.hint.startswith(_ADK_HINT)
+    return rule.hint or ("" if asked_by_adk else held.hint)
 
 
 def _ids(call: HeldCall) -> dict[str, object]:

@@ -40,6 +40,22 @@ class ToolRule:
     ui: JsonObject = field(default_factory=dict)
     """Free metadata for the client's card."""
 
+    def over(self, other: ToolRule) -> ToolRule:
+        """Return this rule with what it leaves open filled from another.
+
+        Who runs the tool and whether it is asked for can only be added, never taken away: a rule
+        that just gives a title must not let a browser tool run on the server.
+        """
+        return ToolRule(
+            title=self.title or other.title,
+            hint=self.hint or other.hint,
+            risk=self.risk or other.risk,
+            expires_in=other.expires_in if self.expires_in is None else self.expires_in,
+            browser=self.browser or other.browser,
+            approval=self.approval or other.approval,
+            ui={**other.ui, **self.ui},
+        )
+
 
 def _public_error(tool_name: str, _error: Exception) -> str:
     return f"The tool {tool_name} failed."
@@ -62,12 +78,11 @@ class Policy:
         return self.tools.get(tool_name, _PLAIN)
 
     def rule_of(self, tool: BaseTool) -> ToolRule:
-        """Return the rule for a tool: by name, else the one it carries itself."""
-        named = self.tools.get(tool.name)
-        if named is not None:
-            return named
+        """Return the rule for a tool: the one it carries itself, under what is said by name."""
         own = (tool.custom_metadata or {}).get(RULE_KEY)
-        return own if isinstance(own, ToolRule) else _PLAIN
+        carried = own if isinstance(own, ToolRule) else _PLAIN
+        named = self.tools.get(tool.name)
+        return carried if named is None else named.over(carried)
 
     def runs_at_once_in_browser(self, tool_name: str) -> bool:
         """Whether the client runs the tool as soon as it sees the call."""
@@ -77,9 +92,8 @@ class Policy:
     def with_rules_of(self, agent: object) -> Policy:
         """Return a policy that also knows, by name, the rules that the agents' tools carry."""
         own = {tool.name: self.rule_of(tool) for tool in _tools_of(agent)}
-        carried = {name: rule for name, rule in own.items() if rule is not _PLAIN}
         return Policy(
-            tools={**carried, **self.tools},
+            tools={**self.tools, **{name: rule for name, rule in own.items() if rule != _PLAIN}},
             expires_in=self.expires_in,
             max_pending=self.max_pending,
             error_text=self.error_text,

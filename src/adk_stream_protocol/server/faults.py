@@ -8,13 +8,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from typing_extensions import override
 
-from adk_stream_protocol.errors import AdkStreamError, ClientFault, trace_of
+from adk_stream_protocol.errors import AdkStreamError, BadRequest, ClientFault, trace_of
 
 __all__ = ["FaultRoute", "fault_response"]
 
@@ -36,10 +37,18 @@ class FaultRoute(APIRoute):
                 return await handle(request)
             except HTTPException:
                 raise
+            except RequestValidationError as error:
+                return fault_response(_bad_parameters(error))
             except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
                 return fault_response(error)
 
         return guarded
+
+
+def _bad_parameters(error: RequestValidationError) -> BadRequest:
+    """Return which parameter was wrong; its value is not repeated."""
+    names = sorted({str(problem["loc"][-1]) for problem in error.errors()})
+    return BadRequest(f"Check the parameter {', '.join(names)}: see /docs.", code="bad_parameter")
 
 
 def fault_response(error: Exception) -> JSONResponse:

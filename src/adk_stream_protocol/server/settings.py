@@ -27,7 +27,7 @@ class Settings:
     turn_seconds: float = 600.0
     """How long a turn may run before it is stopped."""
     tool_seconds: float = 120.0
-    """How long a tool may run before the turn goes on without it."""
+    """How long a tool may run before its turn ends without it and its outcome is unknown."""
     keep_alive_seconds: float = 15.0
     """How often an idle stream sends a comment, so that proxies keep it open."""
     reply_seconds: float = 3600.0

@@ -88,7 +88,7 @@ def create_router(
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
-        async with service.conversations.serving():
+        async with service.conversations.stores.serving(), service.conversations.serving():
             yield
 
     router = APIRouter(lifespan=lifespan)

@@ -31,6 +31,7 @@ from adk_stream_protocol.ports import (
     TurnRecord,
     Verdict,
 )
+from adk_stream_protocol.stores.rulings import output_ruling, verdict_ruling
 from adk_stream_protocol.wire.entries import Entry
 from adk_stream_protocol.wire.values import JsonValue
 
@@ -74,7 +75,7 @@ class MemoryCalls:
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
         call = self._rows[approval_id]
         if call.state is not CallState.PENDING or not call.approval:
-            return self._ruling(call, verdict), call
+            return verdict_ruling(call, verdict), call
         if call.expires_at <= self._clock():
             return "conflict", self._expire(call)
         decided = dataclasses.replace(
@@ -86,13 +87,6 @@ class MemoryCalls:
         )
         self._rows[approval_id] = decided
         return "accepted", decided
-
-    def _ruling(self, call: HeldCall, verdict: Verdict) -> Ruling:
-        if verdict.decision_id is not None and verdict.decision_id == call.decision_id:
-            return "repeat"
-        was_denied = call.state is CallState.DENIED
-        same = call.approved if verdict.approved else was_denied
-        return "repeat" if same and call.approval else "conflict"
 
     async def give(
         self, approval_id: ApprovalId, *, output: JsonValue, error: str | None
@@ -107,8 +101,7 @@ class MemoryCalls:
             )
             self._rows[approval_id] = given
             return "accepted", given
-        same = call.done_at is not None and (call.result, call.error) == (output, error)
-        return ("repeat" if same else "conflict"), call
+        return output_ruling(call, output, error), call
 
     async def claim(self, approval_id: ApprovalId, holder: str) -> HeldCall | None:
         call = self._rows[approval_id]
@@ -141,6 +134,10 @@ class MemoryCalls:
             return False
         self._rows[approval_id] = dataclasses.replace(call.after(CallEvent.LAPSE), holder=None)
         return True
+
+    async def lapse_orphans(self) -> Sequence[HeldCall]:
+        # A process that dies takes these rows along.
+        return []
 
     async def cancel(
         self, chat_id: ChatId, invocations: Iterable[InvocationId] | None = None
@@ -210,6 +207,9 @@ class MemoryTurns:
             return None
         self._turns[chat_id] = dataclasses.replace(turn, stopping=True)
         return self._turns[chat_id]
+
+    async def renew(self) -> Sequence[ChatId]:
+        return [turn.chat_id for turn in self._turns.values() if turn.running and turn.stopping]
 
     async def running_of(self, owner: UserId) -> int:
         return sum(turn.running and turn.owner == owner for turn in self._turns.values())

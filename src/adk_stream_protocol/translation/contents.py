@@ -98,7 +98,7 @@ def _file(part: JsonObject, limits: ContentLimits) -> types.Part:
         raise UnsupportedMedia(f"Files of type {stated!r} are not accepted; send one of {allowed}.")
     data = _decoded(encoded, limits)
     starts_right = any(data.startswith(magic) for magic in _MAGIC.get(stated, (b"",)))
-    if not starts_right or not data.startswith(_RIFF.get(stated, b""), 8):
+    if not starts_right or not data[8:].startswith(_RIFF.get(stated, b"")):
         raise UnsupportedMedia(f"The file's bytes are not {stated!r}.")
     name = as_text(part.get("filename")) or None
     return types.Part(inline_data=types.Blob(data=data, mime_type=stated, display_name=name))
@@ -131,14 +131,12 @@ def _answer(call: HeldCall) -> types.Part:
 
 
 def _named_response(call: HeldCall) -> tuple[str, JsonObject]:
-    match call.kind:
-        case CallKind.INPUT:
-            return INPUT_TOOL, _reply(call)
-        case CallKind.CREDENTIAL:
-            return CREDENTIAL_TOOL, _credential(call)
-        case CallKind.TOOL | CallKind.BROWSER:
-            asked_as_input = call.request_id.startswith(WORKFLOW_PREFIX)
-            return (INPUT_TOOL if asked_as_input else CONFIRMATION_TOOL), _confirmation(call)
+    if call.kind is CallKind.INPUT:
+        return INPUT_TOOL, _reply(call)
+    if call.kind is CallKind.CREDENTIAL:
+        return CREDENTIAL_TOOL, _credential(call)
+    asked_as_input = call.request_id.startswith(WORKFLOW_PREFIX)
+    return (INPUT_TOOL if asked_as_input else CONFIRMATION_TOOL), _confirmation(call)
 
 
 def _confirmation(call: HeldCall) -> JsonObject:

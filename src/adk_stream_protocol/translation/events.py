@@ -37,6 +37,7 @@ from adk_stream_protocol.wire.chunks import (
     FinishChunk,
     FinishReason,
     FinishStepChunk,
+    MessageMetadataChunk,
     ReasoningStartChunk,
     StartChunk,
     StartStepChunk,
@@ -139,6 +140,10 @@ class EventTranslator:
     def give(self, call_id: str, output: JsonValue, error: str | None) -> Iterator[Entry]:
         """Yield how a call ended that the client ran, before ADK tells it."""
         yield from self._tools.give(call_id, output=output, error=error)
+
+    def wait_on(self, call_id: str) -> None:
+        """Note that an approved call still waits: for its siblings' answers, or for the browser."""
+        self._tools.hold(call_id)
 
     def show(self, chunk: Chunk) -> Iterator[Entry]:
         """Yield a chunk of our own in a step of its own."""
@@ -281,6 +286,8 @@ class EventTranslator:
         # send again, for ever.
         if self._step_owed and not self.is_waiting:
             yield from self._step()
+            # A client sees that a step began only with the next chunk that changes the message.
+            yield MessageMetadataChunk({})
             yield from self._close_step()
 
     # Tools

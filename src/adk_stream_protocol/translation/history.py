@@ -141,6 +141,8 @@ def _undelivered(call: HeldCall, translator: EventTranslator) -> Iterator[Entry]
     yield from translator.answer(call_answered(call))
     if call.kind is CallKind.BROWSER and call.done_at is not None:
         yield from translator.give(call.call_id, call.result, call.error)
+    elif call.approved and call.kind in {CallKind.TOOL, CallKind.BROWSER}:
+        translator.wait_on(call.call_id)
 
 
 def _tell(
@@ -191,7 +193,7 @@ def with_card(entry: Entry, calls: Mapping[str, HeldCall]) -> Entry:
     """Return the entry with what the ledger knows of a held call."""
     if isinstance(entry, CallHeld) and entry.request_id in calls:
         call = calls[entry.request_id]
-        return dataclasses.replace(entry, card=card(call), hint=call.hint)
+        return dataclasses.replace(entry, card=card(call), hint=call.hint or entry.hint)
     return entry
 
 

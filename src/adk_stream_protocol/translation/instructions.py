@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _LONGEST_REASON = 500
+_OUTPUT_STATES = frozenset({"output-available", "output-error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,32 +147,52 @@ class _AnswerReader:
         self._by_call = {call.call_id: call for call in held}
 
     def parts(self, message: UIMessage) -> Iterator[Answer]:
-        """Yield the answers in a message that continues."""
+        """Yield the answers in a message that continues; decisions come before outputs."""
         newest = _newest_step(message)
+        decisions: list[Decision] = []
         for part in tool_parts(message):
             if part.name == CONFIRMATION_TOOL:
-                yield from self._confirmation_part(part, newest=part.call_id in newest)
-                continue
-            if part.state == "approval-responded":
-                yield self._decision_part(part)
-            elif part.state in {"output-available", "output-error"}:
-                yield from self._output_part(part)
+                decisions += self._confirmation_part(part, newest=part.call_id in newest)
+            elif part.state == "approval-responded":
+                decisions.append(self._decision_part(part))
+        yield from decisions
+        for part in tool_parts(message):
+            if part.name != CONFIRMATION_TOOL and part.state in _OUTPUT_STATES:
+                yield from self._output_part(part, decisions)
 
     def travelled(self, messages: Sequence[UIMessage]) -> Iterator[Answer]:
         """Yield decisions on open calls that came along with something else."""
         for message in messages:
             for part in tool_parts(message):
-                call = self._by_approval.get(ApprovalId(as_text(part.approval.get("id"))))
-                responded = part.state == "approval-responded"
-                if responded and call is not None and call.state is CallState.PENDING:
+                if part.name == CONFIRMATION_TOOL:
+                    if self._is_pending(part.call_id):
+                        yield from self._confirmation_part(part, newest=False)
+                elif part.state == "approval-responded" and self._is_pending(
+                    as_text(part.approval.get("id"))
+                ):
                     yield self._decision_part(part)
 
     def contents(self, items: Sequence[JsonObject]) -> Iterator[Answer]:
-        """Yield the answers in the older `content` form."""
-        for item in items:
-            if item["type"] == "tool-result":
-                call_id, name = as_text(item.get("toolCallId")), as_text(item.get("toolName"))
-                yield self._result(call_id, name, item.get("result"))
+        """Yield the answers in the older `content` form; decisions come before outputs."""
+        answers = [
+            self._result(
+                as_text(item.get("toolCallId")), as_text(item.get("toolName")), item.get("result")
+            )
+            for item in items
+            if item["type"] == "tool-result"
+        ]
+        decisions = [answer for answer in answers if isinstance(answer, Decision)]
+        yield from decisions
+        for answer in answers:
+            if isinstance(answer, Output):
+                call = self._by_approval[answer.approval_id]
+                if call.state is CallState.PENDING and not _approves(decisions, call):
+                    raise _not_approved(call)
+                yield answer
+
+    def _is_pending(self, approval_id: str) -> bool:
+        call = self._by_approval.get(ApprovalId(approval_id))
+        return call is not None and call.state is CallState.PENDING
 
     def _decision_part(self, part: ToolPart) -> Decision:
         approval_id = as_text(part.approval.get("id"))
@@ -210,19 +231,15 @@ class _AnswerReader:
         # An earlier step's confirmation, settled before the ledger's memory begins.
         return None
 
-    def _output_part(self, part: ToolPart) -> Iterator[Answer]:
+    def _output_part(self, part: ToolPart, decisions: Sequence[Decision]) -> Iterator[Answer]:
         call = self._by_call.get(part.call_id)  # type: ignore[call-overload]  # plain text from a client
         if call is None or not call.is_open:
             return
         if call.kind is CallKind.TOOL:
             raise _made_up(call)
-        if call.state is CallState.PENDING:
+        if call.state is CallState.PENDING and not _approves(decisions, call):
             if part.approval.get("approved") is not True:
-                raise BadRequest(
-                    f"{call.tool_name} needs approval before its output counts. Approve "
-                    f"{call.approval_id!r} first, or send both in one request.",
-                    code="not_approved",
-                )
+                raise _not_approved(call)
             yield Decision(
                 call.approval_id, approved=True, reason=check_reason(part.approval.get("reason"))
             )
@@ -304,6 +321,18 @@ def check_reason(value: JsonValue) -> str | None:
             f"A reason is text of at most {_LONGEST_REASON} characters.", code="bad_reason"
         )
     return value
+
+
+def _approves(decisions: Iterable[Decision], call: HeldCall) -> bool:
+    return any(one.approved and one.approval_id == call.approval_id for one in decisions)
+
+
+def _not_approved(call: HeldCall) -> BadRequest:
+    return BadRequest(
+        f"{call.tool_name} needs approval before its output counts. Approve "
+        f"{call.approval_id!r} first, or send both in one request.",
+        code="not_approved",
+    )
 
 
 def _unknown(approval_id: str) -> NotFound:

@@ -107,8 +107,9 @@ class Sources:
 
     def of(self, event: Event) -> Iterator[Chunk]:
         """Yield the sources the event is the first to name."""
-        if event.grounding_metadata is not None:
-            yield from self._grounding(event.grounding_metadata, partial=bool(event.partial))
+        grounding = event.grounding_metadata
+        for chunk in (grounding.grounding_chunks if grounding else None) or []:
+            yield from self._chunk(chunk)
         if event.citation_metadata is not None:
             for citation in event.citation_metadata.citations or []:
                 yield from self._url(citation.uri, citation.title)
@@ -116,23 +117,17 @@ class Sources:
         if isinstance(context, types.UrlContextMetadata):
             for read in context.url_metadata or []:
                 yield from self._url(read.retrieved_url, None)
+        if grounding is not None and not event.partial:
+            # Last: a partial event may have brought the sources before.
+            yield from _details(grounding)
 
-    def _grounding(self, grounding: types.GroundingMetadata, *, partial: bool) -> Iterator[Chunk]:
-        for chunk in grounding.grounding_chunks or []:
-            if chunk.web is not None:
-                yield from self._url(chunk.web.uri, chunk.web.title)
-            if chunk.maps is not None:
-                yield from self._url(chunk.maps.uri, chunk.maps.title)
-            if chunk.retrieved_context is not None:
-                yield from self._document(chunk.retrieved_context)
-        if not partial and (grounding.grounding_supports or grounding.search_entry_point):
-            details = grounding.model_dump(
-                mode="json",
-                by_alias=True,
-                exclude_none=True,
-                include={"grounding_supports", "search_entry_point", "web_search_queries"},
-            )
-            yield DataChunk("adk-grounding", jsonable(details))
+    def _chunk(self, chunk: types.GroundingChunk) -> Iterator[Chunk]:
+        if chunk.web is not None:
+            yield from self._url(chunk.web.uri, chunk.web.title)
+        if chunk.maps is not None:
+            yield from self._url(chunk.maps.uri, chunk.maps.title)
+        if chunk.retrieved_context is not None:
+            yield from self._document(chunk.retrieved_context)
 
     def _url(self, url: str | None, title: str | None) -> Iterator[Chunk]:
         if url and url not in self._seen:
@@ -150,3 +145,15 @@ class Sources:
             yield SourceDocumentChunk(
                 f"source-{len(self._seen)}", "text/plain", found.title or name
             )
+
+
+def _details(grounding: types.GroundingMetadata) -> Iterator[Chunk]:
+    """Yield which words rest on which source, and what was searched for."""
+    if grounding.grounding_supports or grounding.search_entry_point:
+        details = grounding.model_dump(
+            mode="json",
+            by_alias=True,
+            exclude_none=True,
+            include={"grounding_supports", "search_entry_point", "web_search_queries"},
+        )
+        yield DataChunk("adk-grounding", jsonable(details))

@@ -29,6 +29,8 @@ def is_code(part: types.Part) -> bool:
 
 @dataclass(slots=True)
 class _Call:
+    shown: bool = True
+    """Its input is on the wire."""
     settled: bool = False
     """Its output, error or denial is on the wire, or it is never shown."""
     held: bool = False
@@ -45,7 +47,9 @@ class ToolCalls:
     _code_count: int = 0
 
     def __contains__(self, call_id: str) -> bool:
-        return call_id in self._calls
+        """Whether the call is on the wire, so that something may be said about it."""
+        call = self._calls.get(call_id)
+        return call is not None and call.shown
 
     def is_settled(self, call_id: str) -> bool:
         """Whether nothing more is to be shown of the call; true for a call never seen."""
@@ -61,7 +65,7 @@ class ToolCalls:
         self, call_id: str, name: str, arguments: JsonObject, *, long_running: bool = False
     ) -> Iterator[Chunk]:
         """Yield the call's input; nothing if it was shown before."""
-        if call_id in self._calls:
+        if call_id in self:
             # Sent once per call, ever: again would undo an approval on the client.
             return
         self._calls[call_id] = _Call(long_running=long_running)
@@ -70,8 +74,8 @@ class ToolCalls:
         yield ToolInputAvailableChunk(call_id, name, arguments)
 
     def hide(self, call_id: str) -> None:
-        """Show nothing of this call, neither input nor result."""
-        self._calls[call_id] = _Call(settled=True)
+        """Show nothing of this call, neither input nor result, unless the client is asked."""
+        self._calls.setdefault(call_id, _Call(shown=False, settled=True))
 
     def hold(self, call_id: str) -> None:
         """Remember that the call waits for the client; nothing for a call never seen."""

@@ -1,0 +1,73 @@
+# `make run` and `make test` are all a newcomer needs; each installs what it needs first.
+
+# Set on the command line, as in `make run PORT=9000`; not taken from the environment, where HOST
+# often means something else.
+HOST = 127.0.0.1
+PORT = 8000
+DATABASE = sqlite:///adk-stream.db
+AGENT =
+MODEL =
+PYTHON = python3
+
+BIN := .venv/bin
+NODE_TESTS := tests/conformance
+# Stamps live inside what they vouch for, so that deleting it deletes them too.
+RUNS := .venv/.stamp-run
+DEVELOPS := .venv/.stamp-dev
+NODE_READY := $(NODE_TESTS)/node_modules/.stamp
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check fmt lint types golden build clean
+
+help: ## list what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+install: $(DEVELOPS) $(NODE_READY) ## install everything for work on the project
+
+run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
+	$(BIN)/adk-stream serve $(AGENT) --host $(HOST) --port $(PORT) --database '$(DATABASE)' $(MODEL:%=--model %)
+
+test: install lint types ## check everything: style, types, layers, tests
+	$(BIN)/python -m pytest
+
+check: test ## what CI runs
+
+fmt: $(DEVELOPS) ## format the code and sort its imports
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
+lint: $(DEVELOPS) ## check style and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+types: $(DEVELOPS) ## check types
+	$(BIN)/mypy
+
+golden: install ## write the golden files anew; look at the difference before you commit it
+	$(BIN)/python -m pytest tests/golden --golden-update
+
+build: $(DEVELOPS) ## build the sdist and the wheel into dist/
+	$(BIN)/python -m build
+
+clean: ## remove caches and what was built; .venv stays
+	rm -rf dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo 'Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.11' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+$(RUNS): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(DEVELOPS): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(RUNS)
+
+$(NODE_READY): $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
+	cd $(NODE_TESTS) && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@

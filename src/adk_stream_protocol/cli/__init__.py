@@ -1,0 +1,5 @@
+"""The command `adk-stream`."""
+
+from adk_stream_protocol.cli.commands import main
+
+__all__ = ["main"]

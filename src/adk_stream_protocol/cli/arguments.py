@@ -1,0 +1,202 @@
+"""What `adk-stream` can be asked for, and reading it from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final, Literal, NoReturn, TypeAlias
+
+from typing_extensions import override
+
+from adk_stream_protocol.lifecycle import CallState
+
+__all__ = ["ApprovalsOptions", "CheckOptions", "Options", "ServeOptions", "parse_arguments"]
+
+_DATABASE: Final = "sqlite:///adk-stream.db"
+_SERVER: Final = "http://127.0.0.1:8000"
+_AGENT_HELP: Final = (
+    "an ADK agent folder (agent.py with root_agent or app, as `adk web` takes it) or "
+    "module:attribute; left out: the demo agent"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """`adk-stream serve`."""
+
+    agent: str | None
+    """None: the demo."""
+    host: str
+    port: int
+    database: str
+    model: str | None
+    """The demo's model; None: the offline one."""
+    delay: float | None
+    """Seconds between two pieces of the offline model's text; None: the default."""
+    log_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsOptions:
+    """`adk-stream approvals`."""
+
+    action: Literal["list", "show", "approve", "deny"]
+    server: str
+    headers: tuple[tuple[str, str], ...]
+    as_json: bool
+    approval_id: str | None = None
+    """None for `list`."""
+    status: str | None = None
+    """For `list`: only these; None: all."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """`adk-stream check`."""
+
+    agent: str | None
+    """None: the demo."""
+
+
+Options: TypeAlias = ServeOptions | ApprovalsOptions | CheckOptions
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}. See: {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
+    """Return what was asked for; exits for `--help`, `--version` and what makes no sense."""
+    parsed = _parser().parse_args(arguments)
+    match parsed.command:
+        case "serve":
+            return ServeOptions(
+                agent=parsed.agent,
+                host=parsed.host,
+                port=parsed.port,
+                database=parsed.database,
+                model=parsed.model,
+                delay=parsed.delay,
+                log_level=parsed.log_level.upper(),
+            )
+        case "check":
+            return CheckOptions(parsed.agent)
+        case _:
+            return _approvals_options(parsed)
+
+
+def _approvals_options(parsed: argparse.Namespace) -> ApprovalsOptions:
+    status = getattr(parsed, "status", None)
+    return ApprovalsOptions(
+        action=parsed.action,
+        server=parsed.server.rstrip("/"),
+        headers=tuple(parsed.header),
+        as_json=parsed.json,
+        approval_id=getattr(parsed, "id", None),
+        status=None if status == "all" else status,
+        reason=getattr(parsed, "reason", None),
+    )
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="adk-stream",
+        description="Serve any Google ADK agent to the Vercel AI SDK's useChat.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"adk-stream-protocol {version('adk-stream-protocol')}",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_serve(commands.add_parser("serve", help="serve an agent, with a page to talk to it"))
+    _add_approvals(commands.add_parser("approvals", help="decide what a running server asks"))
+    check = commands.add_parser("check", help="prove that this installation works, offline")
+    check.add_argument("agent", nargs="?", metavar="AGENT", help=_AGENT_HELP)
+    return parser
+
+
+def _add_serve(serve: argparse.ArgumentParser) -> None:
+    serve.add_argument("agent", nargs="?", metavar="AGENT", help=_AGENT_HELP)
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    serve.add_argument(
+        "--port", type=_port, default=8000, help="port to listen on; 0: a free one (%(default)s)"
+    )
+    serve.add_argument(
+        "--database",
+        default=_DATABASE,
+        metavar="URL",
+        help="memory: | sqlite:///FILE | postgresql://USER:PASSWORD@HOST/NAME (%(default)s)",
+    )
+    serve.add_argument(
+        "--model", metavar="NAME", help="run the demo on a Gemini model, such as gemini-2.5-flash"
+    )
+    serve.add_argument(
+        "--delay",
+        type=_seconds,
+        metavar="SECONDS",
+        help="pause between two words of the demo's offline model (0.02)",
+    )
+    serve.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+
+
+def _add_approvals(approvals: argparse.ArgumentParser) -> None:
+    common = _Parser(add_help=False)
+    common.add_argument("--server", default=_SERVER, metavar="URL", help="(%(default)s)")
+    common.add_argument(
+        "--header",
+        type=_header,
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="sent along, for a server that asks who you are; can be repeated",
+    )
+    common.add_argument("--json", action="store_true", help="print the server's own JSON")
+    actions = approvals.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", parents=[common], help="list approvals")
+    listing.add_argument(
+        "--status",
+        choices=["all", *(state.value for state in CallState)],
+        default="pending",
+        help="(%(default)s)",
+    )
+    show = actions.add_parser("show", parents=[common], help="show one approval")
+    show.add_argument("id", metavar="ID")
+    for name in ("approve", "deny"):
+        decide = actions.add_parser(name, parents=[common], help=f"{name}; the chat continues")
+        decide.add_argument("id", metavar="ID")
+        decide.add_argument("--reason", help="told to the agent; at most 500 characters")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; ports are 0 to 65535")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to 60")
+    return seconds
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip() or not text.isprintable() or not text.isascii():
+        # Not repeated here: it may hold a token.
+        raise argparse.ArgumentTypeError("a header is written 'Name: value'")
+    return name.strip(), value.strip()

@@ -1,0 +1,136 @@
+"""`adk-stream serve`."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+from importlib.metadata import version
+
+import anyio
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.apps.app import App
+
+from adk_stream_protocol.cli.agents import (
+    DEMO_RULES,
+    demo_agent,
+    gemini_demo_agent,
+    load_agent,
+    model_text,
+)
+from adk_stream_protocol.cli.arguments import ServeOptions
+from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
+from adk_stream_protocol.cli.logs import be_quiet, show_logs
+from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.server.databases import OpenDatabase, open_database
+from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.server.wiring import Services, create_app
+from adk_stream_protocol.stores.opening import database_text, parse_database
+
+__all__ = ["serve"]
+
+_DELAY = 0.02
+_DRAIN_SECONDS = 20
+
+
+def serve(options: ServeOptions) -> int:
+    """Serve until interrupted.
+
+    Raises:
+        BadRequest: the agent, database or address is not usable; nothing was served.
+    """
+    be_quiet()
+    _check(options)
+    settings = _settings(options.host)
+    database = parse_database(options.database)
+    agent = _agent(options)
+    with listen(options.host, options.port) as listener:
+
+        async def run() -> None:
+            async with open_database(database, keep_replies=settings.reply_seconds) as opened:
+                show_logs(options.log_level)
+                await _serve(agent, opened, settings, listener, options)
+
+        anyio.run(run)
+    return 0
+
+
+def _check(options: ServeOptions) -> None:
+    if options.agent is not None and options.model is not None:
+        raise BadRequest(
+            "--model is for the demo; an agent of your own names its model itself. Leave out "
+            "--model, or AGENT."
+        )
+    if options.delay is not None and (options.agent is not None or options.model is not None):
+        raise BadRequest("--delay is for the demo's offline model. Leave it out.")
+
+
+def _settings(host: str) -> Settings:
+    settings = Settings.from_environment()
+    if settings.allowed_hosts:
+        return settings
+    return dataclasses.replace(settings, allowed_hosts=tuple(sorted(LOOPBACK | {host.lower()})))
+
+
+def _agent(options: ServeOptions) -> BaseAgent | App:
+    if options.agent is not None:
+        return load_agent(options.agent)
+    if options.model is not None:
+        return gemini_demo_agent(options.model)
+    return demo_agent(delay=_DELAY if options.delay is None else options.delay)
+
+
+async def _serve(
+    agent: BaseAgent | App,
+    opened: OpenDatabase,
+    settings: Settings,
+    listener: socket.socket,
+    options: ServeOptions,
+) -> None:
+    try:
+        app = create_app(
+            agent,
+            tools=DEMO_RULES if options.agent is None else None,
+            settings=settings,
+            services=Services(sessions=opened.sessions),
+            stores=opened.stores,
+        )
+    except ValueError as error:
+        said = " ".join(str(error).split())
+        raise BadRequest(f"The agent {agent.name} cannot be served: {said}") from error
+
+    def up() -> None:
+        for line in _welcome(agent, listener, options):
+            print(line, flush=True)
+        for line in _warnings(settings, options):
+            print(line, file=sys.stderr, flush=True)
+
+    await Server(app, drain_seconds=_DRAIN_SECONDS, up=up).serve_until_told(listener)
+
+
+def _welcome(agent: BaseAgent | App, listener: socket.socket, options: ServeOptions) -> list[str]:
+    address = address_of(listener, options.host)
+    model = model_text(agent)
+    is_offline = options.agent is None and options.model is None
+    note = " (a small rule-based model: no key, no network)" if is_offline else ""
+    return [
+        f"adk-stream-protocol {version('adk-stream-protocol')}",
+        f"  agent     {agent.name}",
+        *([f"  model     {model}{note}"] if model else []),
+        f"  database  {database_text(parse_database(options.database))}",
+        f"  API       {address}/docs",
+        f"Open {address}/ and say something. Stop with Ctrl+C.",
+    ]
+
+
+def _warnings(settings: Settings, options: ServeOptions) -> list[str]:
+    if options.host in LOOPBACK:
+        return []
+    hosts = ", ".join(settings.allowed_hosts)
+    return [
+        f"WARNING: {options.host} can be reached by others, and everybody is one user: all see "
+        "the same chats and can approve the same calls. For people who are not you, use "
+        "create_app(agent, identify=...).",
+        f"WARNING: requests are answered for the host names {hosts} only. Set "
+        "ADK_STREAM_ALLOWED_HOSTS=name,name to change that.",
+    ]

@@ -1,0 +1,223 @@
+"""Replies in a table, written in batches; readers in this process are fed from memory.
+
+What a person acts on (a held call, an answer, a tool's result, the end) is in the table before any
+reader sees it. Text may run one batch ahead: a crash loses at most what a retelling brings back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+from sqlalchemy import and_, delete, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.identifiers import ReplyId
+from adk_stream_protocol.ports import Batch, Wake
+from adk_stream_protocol.stores.sql_calls import database_now, insert_into
+from adk_stream_protocol.stores.sql_schema import CHUNKS
+from adk_stream_protocol.wire.chunks import (
+    AbortChunk,
+    ErrorChunk,
+    FinishChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
+)
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
+from adk_stream_protocol.wire.entry_text import entry_text, parse_entry
+
+__all__ = ["SqlLog"]
+
+logger = logging.getLogger(__name__)
+
+_BATCH: Final = 0.025
+_POLL: Final = 0.25
+_PURGE: Final = 600.0
+_DURABLE: Final = (
+    CallHeld,
+    CallAnswered,
+    ToolOutputAvailableChunk,
+    ToolOutputErrorChunk,
+    ToolOutputDeniedChunk,
+    FinishChunk,
+    ErrorChunk,
+    AbortChunk,
+)
+
+
+@dataclass(slots=True)
+class _Live:
+    """A reply that this process writes."""
+
+    entries: list[Entry] = field(default_factory=list)
+    visible: int = 0
+    """How many entries readers may see."""
+    written: int = 0
+    """How many entries are in the table."""
+    ended: bool = False
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    """Set and replaced at each change."""
+
+    def wake(self) -> None:
+        changed, self.changed = self.changed, anyio.Event()
+        changed.set()
+
+
+class SqlLog:
+    """The log of every reply, of all processes."""
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        wake: Wake,
+        *,
+        is_running: Callable[[ReplyId], Awaitable[bool]],
+        keep: float = 3600.0,
+    ) -> None:
+        self._engine = engine
+        self._now = database_now(engine)
+        self._wake = wake
+        self._is_running = is_running
+        self._keep = keep
+        self._live: dict[ReplyId, _Live] = {}
+        self._writing = anyio.Lock()
+        # Set when there is something to write; replaced by the writer.
+        self._dirty = anyio.Event()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Write batches until the block ends, and then what is left."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._write_batches)
+            tasks.start_soon(self._purge)
+            try:
+                yield
+            finally:
+                tasks.cancel_scope.cancel()
+                with anyio.move_on_after(5, shield=True):
+                    await self._flush()
+
+    async def open(self, reply_id: ReplyId) -> None:
+        self._live.setdefault(reply_id, _Live())
+
+    async def append(self, reply_id: ReplyId, entries: Sequence[Entry]) -> None:
+        live = self._live[reply_id]
+        assert not live.ended, "nothing follows the end marker"
+        live.entries.extend(entries)
+        if any(isinstance(entry, _DURABLE) for entry in entries):
+            await self._flush()
+        else:
+            self._dirty.set()
+        live.visible = len(live.entries)
+        live.wake()
+
+    async def end(self, reply_id: ReplyId) -> None:
+        live = self._live.get(reply_id)
+        if live is None or live.ended:
+            return
+        live.ended = True
+        await self._flush()
+        # From here on readers, those waiting too, read the table.
+        del self._live[reply_id]
+        live.wake()
+        self._wake.hint(reply_id)
+
+    async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
+        while (live := self._live.get(reply_id)) is not None:
+            if live.visible > after:
+                return Batch(tuple(live.entries[after : live.visible]), ended=False)
+            await live.changed.wait()
+        return await self._follow(reply_id, after)
+
+    async def _follow(self, reply_id: ReplyId, after: int) -> Batch | None:
+        """Read a reply from the table: one that has ended, or that another process writes."""
+        while True:
+            # Asked first: what is written before the lease lapses is then certainly seen.
+            running = await self._is_running(reply_id)
+            batch = await self._rows(reply_id, after)
+            if batch is not None:
+                return batch
+            if not running:
+                return await self._lost(reply_id, after)
+            await self._wake.wait(reply_id, _POLL)
+
+    async def _rows(self, reply_id: ReplyId, after: int) -> Batch | None:
+        query = (
+            select(CHUNKS.c.data)
+            .where(CHUNKS.c.reply_id == reply_id, CHUNKS.c.seq >= after)
+            .order_by(CHUNKS.c.seq)
+        )
+        async with self._engine.connect() as connection:
+            found = (await connection.execute(query)).scalars().all()
+        if not found:
+            return None
+        entries = tuple(parse_entry(text) for text in found if text is not None)
+        return Batch(entries, ended=found[-1] is None)
+
+    async def _lost(self, reply_id: ReplyId, after: int) -> Batch | None:
+        """End a reply whose writer died, so that every reader sees the same end."""
+        any_row = select(CHUNKS.c.seq).where(CHUNKS.c.reply_id == reply_id).limit(1)
+        async with self._engine.begin() as connection:
+            if (await connection.execute(any_row)).first() is None:
+                return None
+            row = {"reply_id": reply_id, "seq": after, "data": None, "created_at": self._now}
+            await connection.execute(
+                insert_into(self._engine, CHUNKS).values(**row).on_conflict_do_nothing()
+            )
+        return Batch((), ended=True)
+
+    async def _write_batches(self) -> None:
+        while True:
+            await self._dirty.wait()
+            self._dirty = anyio.Event()
+            try:
+                await self._flush()
+            except SQLAlchemyError as error:
+                trace = trace_of(error)
+                logger.error("batch not written, trying again: %s", trace)  # noqa: TRY400
+                self._dirty.set()
+            await anyio.sleep(_BATCH)
+
+    async def _flush(self) -> None:
+        """Write everything that is not in the table yet, of all replies, in one statement."""
+        async with self._writing:
+            rows, counts = self._unwritten()
+            if not rows:
+                return
+            insert = insert_into(self._engine, CHUNKS)
+            values = {"created_at": self._now}
+            async with self._engine.begin() as connection:
+                await connection.execute(insert.values(**values).on_conflict_do_nothing(), rows)
+            for live, count in counts:
+                live.written = count
+
+    def _unwritten(self) -> tuple[list[dict[str, Any]], list[tuple[_Live, int]]]:
+        rows: list[dict[str, Any]] = []
+        counts: list[tuple[_Live, int]] = []
+        for reply_id, live in self._live.items():
+            for seq in range(live.written, len(live.entries)):
+                text = entry_text(live.entries[seq])
+                rows.append({"reply_id": reply_id, "seq": seq, "data": text})
+            if live.ended:
+                rows.append({"reply_id": reply_id, "seq": len(live.entries), "data": None})
+            counts.append((live, len(live.entries)))
+        return rows, counts
+
+    async def _purge(self) -> None:
+        """Forget replies by age."""
+        while True:
+            old = and_(CHUNKS.c.created_at < self._now - self._keep)
+            try:
+                async with self._engine.begin() as connection:
+                    await connection.execute(delete(CHUNKS).where(old))
+            except SQLAlchemyError as error:
+                trace = trace_of(error)
+                logger.error("old replies not purged: %s", trace)  # noqa: TRY400
+            await anyio.sleep(_PURGE)

@@ -1,0 +1,48 @@
+"""Entries as text, for a log that outlives its process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Final, TypeAlias, cast
+
+from adk_stream_protocol.wire.chunks import parse_chunk, to_json
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text, dumps
+
+__all__ = ["entry_text", "parse_entry"]
+
+_Moment: TypeAlias = CallHeld | CallAnswered | OwnBegins
+
+# No chunk type has a colon, so a moment cannot be taken for a chunk.
+_NAMES: Final[dict[type[_Moment], str]] = {
+    CallHeld: "moment:held",
+    CallAnswered: "moment:answered",
+    OwnBegins: "moment:own",
+}
+_KINDS: Final = {name: kind for kind, name in _NAMES.items()}
+
+
+def entry_text(entry: Entry) -> str:
+    """Return an entry as one line of JSON."""
+    if isinstance(entry, CallHeld | CallAnswered | OwnBegins):
+        fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}
+        return dumps({"type": _NAMES[type(entry)], **fields})
+    return dumps(cast("JsonValue", to_json(entry)))
+
+
+def parse_entry(text: str) -> Entry:
+    """Return the entry that `entry_text` wrote.
+
+    Raises:
+        BadRequest: the text is of no entry this version knows.
+    """
+    value: JsonObject = json.loads(text)
+    kind = _KINDS.get(as_text(value.get("type")))
+    if kind is None:
+        return parse_chunk(value)
+    known = {field.name for field in dataclasses.fields(kind)}
+    # Fields of a newer version are left out: an older instance may read along during an upgrade.
+    fields = {name: item for name, item in value.items() if name in known}
+    return cast("Callable[..., Entry]", kind)(**fields)

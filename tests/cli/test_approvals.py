@@ -1,0 +1,184 @@
+"""`adk-stream approvals` against a running server: what it prints, and what happens there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import anyio.to_thread
+import pytest
+
+from adk_stream_protocol.cli import main
+from adk_stream_protocol.held_calls.policy import ToolRule
+from support.stage import Answered, Stage, staged
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    rule = ToolRule(title="Send money", hint="Really?", risk="high")
+    async with staged(rules={"pay": rule}) as stage:
+        yield stage
+
+
+@dataclass
+class Printed:
+    code: int
+    out: str
+    err: str
+
+
+class Commands:
+    """Runs commands in a thread, beside the server's event loop."""
+
+    def __init__(self, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+        self._server = ["--server", stage.url]
+        self._capsys = capsys
+
+    async def __call__(self, *arguments: str) -> Printed:
+        command = ["approvals", *arguments, *self._server]
+        code = await anyio.to_thread.run_sync(main, command)
+        printed = self._capsys.readouterr()
+        return Printed(code, printed.out, printed.err)
+
+
+@pytest.fixture
+def approvals(stage: Stage, capsys: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(stage, capsys)
+
+
+async def continuation(stage: Stage) -> Answered:
+    return Answered.of(await stage.http.get("/api/chat/chat-1/stream"))
+
+
+async def test_what_waits_is_listed_and_shown(stage: Stage, approvals: Commands) -> None:
+    nothing = await approvals("list")
+    asked = await stage.say("chat-1", "pay both")
+    first, second = asked.approvals
+    listed = await approvals("list")
+    shown = await approvals("show", second)
+
+    assert (nothing.code, nothing.out) == (0, "No pending approvals.\n")
+    head, *rows = listed.out.splitlines()
+    assert head.split() == ["ID", "TOOL", "INPUT", "RISK", "STATUS", "EXPIRES"]
+    assert [re.split(r" {2,}", row)[:5] for row in rows] == [
+        [first, "pay", '{"amount": 1}', "high", "pending"],
+        [second, "pay", '{"amount": 2}', "high", "pending"],
+    ]
+    assert all(row.endswith("in 60 min") for row in rows)
+    assert shown.code == 0
+    for line in ("title    Send money", "hint     Really?", "status   pending", "  amount = 2"):
+        assert line in shown.out.splitlines()
+
+
+async def test_an_approval_pays_and_the_chat_continues_by_itself(
+    stage: Stage, approvals: Commands
+) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    decided = await approvals("approve", asked.approvals[0], "--reason", "fine by me")
+
+    assert decided.code == 0
+    assert decided.out == 'Approved: pay {"amount": 5}. The chat continues by itself.\n'
+    assert (await continuation(stage)).text.endswith("Result told.")
+    assert stage.payments == [5]
+    listed = await approvals("list", "--status", "done")
+    assert asked.approvals[0] in listed.out
+
+
+async def test_a_denial_pays_nothing_and_gives_its_reason(
+    stage: Stage, approvals: Commands
+) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    decided = await approvals("deny", asked.approvals[0], "--reason", "too much")
+
+    assert decided.code == 0
+    assert decided.out.startswith("Denied: pay")
+    assert len((await continuation(stage)).only("tool-output-denied")) == 1
+    assert stage.payments == []
+    assert "reason   too much" in (await approvals("show", asked.approvals[0])).out
+
+
+async def test_a_decision_that_comes_too_late_is_told_the_real_state(
+    stage: Stage, approvals: Commands
+) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    await approvals("deny", asked.approvals[0], "--reason", "no")
+    await continuation(stage)
+    late = await approvals("approve", asked.approvals[0])
+    raw = await approvals("approve", asked.approvals[0], "--json")
+
+    assert late.code == 1
+    assert late.err == (
+        "adk-stream: Too late: pay is denied already, decided by alice (no). Nothing was changed.\n"
+    )
+    assert (raw.code, json.loads(raw.out)["status"]) == (1, "denied")
+    assert stage.payments == []
+
+
+async def test_json_is_the_servers_own(stage: Stage, approvals: Commands) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    listed = await approvals("list", "--json")
+    decided = await approvals("approve", asked.approvals[0], "--json")
+
+    assert [item["id"] for item in json.loads(listed.out)["approvals"]] == asked.approvals
+    assert json.loads(decided.out)["status"] == "approved"
+
+
+async def test_headers_say_who_asks(stage: Stage, approvals: Commands) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    listed = await approvals("list", "--status", "all", "--header", "X-User: mallory")
+    decided = await approvals("approve", asked.approvals[0], "--header", "X-User: mallory")
+
+    assert listed.out == "No approvals.\n"
+    assert decided.code == 1
+    assert "The server answered 404" in decided.err
+    assert "adk-stream approvals list" in decided.err
+    assert stage.payments == []
+
+
+async def test_a_reason_that_is_too_long_is_refused(stage: Stage, approvals: Commands) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    refused = await approvals("approve", asked.approvals[0], "--reason", "x" * 501)
+
+    assert refused.code == 1
+    assert "at most 500 characters" in refused.err
+    assert stage.payments == []
+
+
+def test_a_missing_server_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["approvals", "list", "--server", "http://127.0.0.1:1"]) == 1
+    told = capsys.readouterr().err
+    assert "No server answers at http://127.0.0.1:1" in told
+    assert "adk-stream serve" in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:8000", "ftp://host", "http://", "http://h:port"])
+def test_an_address_that_is_none_is_refused(
+    server: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["approvals", "list", "--server", server]) == 2
+    assert "is no server. Write --server http://HOST:PORT." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "--status", "maybe"],
+        ["approve"],
+        ["list", "--header", "no colon"],
+        ["list", "--header", "X-Token: line\nbreak"],
+    ],
+)
+def test_bad_arguments_get_one_line_that_repeats_no_header(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["approvals", *arguments])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert told.count("\n") == 1
+    assert "line" not in told

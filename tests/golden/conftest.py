@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--golden-update",
+        action="store_true",
+        help="write the golden files anew; name tests/golden on the command line",
+    )
