@@ -150,6 +150,8 @@ class HeldCall:
     expires_at: float
     request_id: str = ""
     """ADK's own id of the request, to answer it with."""
+    lane: str = ""
+    """Which agent of the invocation asked; each is answered in a run of its own."""
     kind: CallKind = CallKind.TOOL
     approval: bool = True
     """False: no decision is needed, the browser just runs it."""

@@ -116,7 +116,18 @@ class Calls(Protocol):
     async def cancel(
         self, chat_id: ChatId, invocations: Iterable[InvocationId] | None = None
     ) -> Sequence[HeldCall]:
-        """Cancel the calls of a chat that wait or are not yet claimed; return those cancelled."""
+        """Cancel the calls of a chat that wait or are not yet claimed; return those cancelled.
+
+        Answers among them that ADK has not got are withdrawn: it never will.
+        """
+        ...
+
+    async def abort(self, approval_id: ApprovalId) -> None:
+        """Cancel one approved call that was not claimed: it will never run."""
+        ...
+
+    async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
+        """Record that ADK did not get the answers after all; they can be delivered again."""
         ...
 
     async def expire(self) -> Sequence[HeldCall]:
@@ -150,6 +161,8 @@ class Began:
     """The caller holds the chat and must produce the reply."""
 
     turn: TurnRecord
+    previous: TurnRecord | None = None
+    """What the chat's newest turn was before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +190,10 @@ class Turns(Protocol):
         """Return the newest turn of the chat, or None."""
         ...
 
+    async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
+        """Give the chat back as it was before a turn that could not be prepared."""
+        ...
+
     async def begin(self, turn: TurnRecord, *, repeatable: bool) -> Began | Attached | Busy:
         """Take the chat for a turn.
 
@@ -186,8 +203,8 @@ class Turns(Protocol):
         """
         ...
 
-    async def end(self, chat_id: ChatId, reply_id: ReplyId) -> None:
-        """Give the chat back."""
+    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
+        """Give the chat back; the request of a failed turn may be made again."""
         ...
 
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -14,8 +16,9 @@ from adk_stream_protocol.engine.preparation import Draft
 from adk_stream_protocol.engine.reply import LoggedReply
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import ChatBusy, NotRunning, TooMany, trace_of
-from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
+from adk_stream_protocol.wire.chunks import ErrorChunk
 
 __all__ = ["ChatTurns"]
 
@@ -23,6 +26,15 @@ logger = logging.getLogger(__name__)
 
 _TURNS = "turns"
 """The topic of hints that a turn was asked to stop."""
+
+_PREPARE = 60.0
+"""How long a turn may take to be prepared: reading the session, rewinding it."""
+
+_LEAVE = 10.0
+"""How long giving a chat back may take."""
+
+_PAUSES = (0.1, 0.5, 2.0)
+"""How long to wait between tries of what must be done."""
 
 _KEEP = 2.0
 """How long at most until leases are renewed and stops are seen: hints may be lost."""
@@ -102,8 +114,31 @@ class ChatTurns:
         began = await self.stores.turns.begin(draft.record(), repeatable=draft.repeatable)
         if isinstance(began, Began):
             await self.stores.log.open(draft.reply_id)
-            await tasks.start(self._produce, draft)
+            await tasks.start(self._produce, draft, began.previous)
         return began
+
+    @asynccontextmanager
+    async def taken(self, chat_id: ChatId, owner: UserId) -> AsyncIterator[None]:
+        """Take a chat to end it: its turn is stopped, none can begin, then the chat is free."""
+        record = TurnRecord(chat_id, owner, ReplyId(f"end-{uuid.uuid4()}"), key="end")
+        while not isinstance(
+            began := await self.stores.turns.begin(record, repeatable=True), Began
+        ):
+            await self.stop(chat_id)
+            await self.until_ended(began.turn)
+        # Whoever waits for the chat waits for the end of this.
+        await self.stores.log.open(record.reply_id)
+        try:
+            yield
+        except BaseException:
+            with anyio.move_on_after(_LEAVE, shield=True):
+                await self._surely(self.stores.turns.restore, record, began.previous)
+            raise
+        else:
+            await self.stores.turns.forget(chat_id)
+        finally:
+            with anyio.move_on_after(_LEAVE, shield=True):
+                await self._surely(self.stores.log.end, record.reply_id)
 
     async def stop(self, chat_id: ChatId) -> TurnRecord | None:
         """Ask the chat's turn to end soon; return it, or None if none runs."""
@@ -134,24 +169,63 @@ class ChatTurns:
                 logger.error("leases not renewed: %s", trace_of(error))  # noqa: TRY400
             await self.stores.wake.wait(_TURNS, _KEEP)
 
-    async def _produce(self, draft: Draft, *, task_status: TaskStatus[None]) -> None:
+    async def _produce(
+        self,
+        draft: Draft,
+        previous: TurnRecord | None,
+        *,
+        task_status: TaskStatus[None],
+    ) -> None:
         """Prepare and produce a turn; what fails before it is prepared is the caller's to see."""
         logger.info("turn started", extra=draft.ids())
         try:
-            turn = await draft.prepare(draft)
-            await self.stores.calls.deliver(draft.delivers, draft.reply_id)
-            self._running[draft.chat_id] = turn
-            task_status.started()
+            with anyio.fail_after(_PREPARE):
+                turn = await draft.prepare(draft)
+                await self.stores.calls.deliver(draft.delivers, draft.reply_id)
+        except BaseException:
+            await self._take_back(draft, previous)
+            raise
+        self._running[draft.chat_id] = turn
+        task_status.started()
+        try:
             current = await self.stores.turns.latest(draft.chat_id)
             if current is not None and current.stopping:
                 turn.stop()
             await turn.produce()
+            await draft.settle(draft)
+        except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
+            turn.failed = True
+            logger.error("turn not settled: %s", trace_of(error), extra=draft.ids())  # noqa: TRY400
         finally:
-            with anyio.move_on_after(5, shield=True):
-                self._running.pop(draft.chat_id, None)
-                # The chat is free before a reader sees the end: its next request must not be busy.
-                await self.stores.turns.end(draft.chat_id, draft.reply_id)
-                await self.stores.log.end(draft.reply_id)
-                logger.info("turn ended", extra=draft.ids())
-        if self._after is not None:
+            with anyio.move_on_after(_LEAVE, shield=True):
+                await self._give_back(draft, failed=turn.failed)
+        if self._after is not None and not turn.failed:
             await self._after(draft.chat_id, draft.owner)
+
+    async def _take_back(self, draft: Draft, previous: TurnRecord | None) -> None:
+        """Undo the taking of a chat for a turn that could not be prepared."""
+        with anyio.move_on_after(_LEAVE, shield=True):
+            # Whoever attached meanwhile is told, and the chat's newest turn is what it was.
+            told = [ErrorChunk("This request could not be carried out. Please send it again.")]
+            await self._surely(self.stores.log.append, draft.reply_id, told)
+            await self._surely(self.stores.turns.restore, draft.record(), previous)
+            await self._surely(self.stores.log.end, draft.reply_id)
+
+    async def _give_back(self, draft: Draft, *, failed: bool) -> None:
+        self._running.pop(draft.chat_id, None)
+        # The chat is free before a reader sees the end: its next request must not be busy.
+        end = partial(self.stores.turns.end, failed=failed)
+        await self._surely(end, draft.chat_id, draft.reply_id)
+        await self._surely(self.stores.log.end, draft.reply_id)
+        logger.info("turn ended", extra=draft.ids())
+
+    async def _surely(self, do: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Do something that must be done, though a store may be down for a moment."""
+        for pause in _PAUSES:
+            try:
+                await do(*arguments)
+            except Exception as error:  # noqa: BLE001  # the edge: whatever a store raises
+                logger.error("store failed, trying again: %s", trace_of(error))  # noqa: TRY400
+                await anyio.sleep(pause)
+            else:
+                return

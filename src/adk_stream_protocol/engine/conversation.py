@@ -22,7 +22,7 @@ from adk_stream_protocol.errors import NotFound, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Busy, Ruling, Stores
+from adk_stream_protocol.ports import Attached, Busy, Ruling, Stores
 from adk_stream_protocol.translation.history import messages_of, past_turns, retell
 from adk_stream_protocol.translation.instructions import (
     Answer,
@@ -193,24 +193,18 @@ class Conversations:
         """
         await self._check_owner(chat_id, user)
         await self.sessions.describe(chat_id, user)
-        running = await self.turns.stop(chat_id)
-        if running is not None:
-            await self.turns.until_ended(running)
-        await self.stores.calls.cancel(chat_id)
-        await self.sessions.delete(chat_id, user)
-        await self.stores.turns.forget(chat_id)
+        async with self.turns.taken(chat_id, user):
+            await self.stores.calls.cancel(chat_id)
+            await self.sessions.delete(chat_id, user)
 
     # Answers
 
     async def _answered(self, answers: Iterable[Answer], chat_id: ChatId, user: UserId) -> Reply:
         calls, brought = await self._record(answers, user)
         ready = await self._ready(chat_id)
-        for invocation in dict.fromkeys(call.invocation_id for call in calls):
-            if invocation in ready:
-                reply = await self._begin_when_free(chat_id, user, invocation)
-                if isinstance(reply, LoggedReply):
-                    reply.known = brought
-                return reply
+        for call in calls:
+            if call.invocation_id in ready:
+                return await self._begin_when_free(call, user, brought)
         return await self._outcome(calls[-1], user, brought)
 
     async def _record(
@@ -240,8 +234,10 @@ class Conversations:
         if not said.answers:
             return
         calls, _ = await self._record(said.answers, user)
-        for invocation in {call.invocation_id for call in calls} & set(await self._ready(chat_id)):
-            reply = await self._begin_when_free(chat_id, user, invocation)
+        ready = await self._ready(chat_id)
+        first = {call.invocation_id: call for call in calls if call.invocation_id in ready}
+        for call in first.values():
+            reply = await self._begin_when_free(call, user, frozenset())
             while not (await reply.next()).ended:
                 pass
 
@@ -262,24 +258,23 @@ class Conversations:
         self.stores.wake.hint(_CALLS)
         for invocation, calls in (await self._ready(chat_id)).items():
             draft = await self.preparation.continuation(chat_id, user, invocation, calls)
-            await self.turns.try_begin(draft)
-            return
+            if not isinstance(await self.turns.try_begin(draft), Attached):
+                return
 
-    async def _begin_when_free(
-        self, chat_id: ChatId, user: UserId, invocation: InvocationId
-    ) -> Reply:
-        """Start a continuation; if another turn runs, wait for its end first."""
+    async def _begin_when_free(self, call: HeldCall, user: UserId, known: frozenset[str]) -> Reply:
+        """Start a call's continuation; if another turn runs, wait for its end first."""
         while True:
-            calls = (await self._ready(chat_id)).get(invocation)
+            calls = (await self._ready(call.chat_id)).get(call.invocation_id)
             if calls is None:
-                # Its own end, or a decision elsewhere, was faster.
-                turn = await self.stores.turns.latest(chat_id)
-                assert turn is not None
-                return self.turns.reading(turn)
-            draft = await self.preparation.continuation(chat_id, user, invocation, calls)
+                # A decision elsewhere was faster, or the message was taken back.
+                settled = await self.ledger.owned(call.approval_id, user)
+                return await self._outcome(settled, user, known)
+            draft = await self.preparation.continuation(
+                call.chat_id, user, call.invocation_id, calls
+            )
             began = await self.turns.try_begin(draft)
             if not isinstance(began, Busy):
-                return self.turns.reading(began.turn)
+                return self.turns.reading(began.turn, known=known)
             await self.turns.until_ended(began.turn)
 
     async def _continue_quietly(self, chat_id: ChatId, user: UserId) -> None:
@@ -318,9 +313,9 @@ class Conversations:
 
     async def _unnamed(self, request: ChatRequest, user: UserId) -> ChatId:
         """Return the chat of a client that names none: the answered call's, or a new one."""
-        for name in _named_calls(request):
-            call = await self.stores.calls.get(ApprovalId(name))
-            if call is not None and call.owner == user:
+        named = set(_named_calls(request))
+        for call in await self.stores.calls.of_owner(user) if named else ():
+            if {call.approval_id, call.call_id} & named:
                 return call.chat_id
         return ChatId(f"chat-{uuid.uuid4()}")
 
@@ -333,7 +328,11 @@ class Conversations:
             _, told = retell(past, {}, self.preparation.options)
             for held in _unanswered(told):
                 await self.ledger.open(
-                    held, owner=user, chat_id=chat_id, invocation_id=past.invocation_id
+                    held,
+                    owner=user,
+                    chat_id=chat_id,
+                    invocation_id=past.invocation_id,
+                    lane=past.lane_of(held.request_id),
                 )
         return await self.stores.calls.of_chat(chat_id)
 

@@ -48,6 +48,10 @@ from adk_stream_protocol.wire.values import digest, jsonable
 __all__ = ["Draft", "Preparation"]
 
 
+async def _nothing_to_settle(_draft: Draft) -> None:
+    """Most turns deliver no answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A turn that was asked for."""
@@ -57,6 +61,8 @@ class Draft:
     key: str
     """Names what is asked, so that a repeated request is recognised."""
     prepare: Callable[[Draft], Awaitable[Turn]]
+    settle: Callable[[Draft], Awaitable[None]] = _nothing_to_settle
+    """Called when the turn is over, before the chat is free."""
     repeatable: bool = False
     """True: the same may be asked again once it has ended."""
     delivers: tuple[ApprovalId, ...] = ()
@@ -124,6 +130,7 @@ class Preparation:
             owner,
             key=f"answers:{':'.join(ids)}",
             prepare=partial(self._prepare_continuation, invocation, calls),
+            settle=self._settle,
             delivers=ids,
         )
 
@@ -176,7 +183,8 @@ class Preparation:
         user_message = MessageId(said.message.id)
         turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
         known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
-        if known and not said.edits:
+        again = bool(known) and known[0] is turns[-1] and self._has_failed(known[0])
+        if known and not said.edits and not again:
             raise Conflict(
                 "A message with this id was sent before. Give a new message a new id, or name the "
                 "message in messageId to replace it.",
@@ -186,6 +194,11 @@ class Preparation:
             await self._rewind(draft, turns, known[0])
         await self._ensure_session(draft, content)
         return self._fresh(draft, content, user_message)
+
+    def _has_failed(self, turn: PastTurn) -> bool:
+        """Whether a turn ended with an error, or before it said anything."""
+        translator, told = retell(turn, {}, self.options)
+        return translator.failed or len(told) == 1
 
     async def _prepare_regenerate(self, asked: Regenerate, draft: Draft) -> Turn:
         turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
@@ -205,17 +218,43 @@ class Preparation:
     ) -> Turn:
         turn = await self._past(draft.chat_id, draft.owner, invocation)
         translator, opening = await self._resumed(turn, calls)
-        run = self._run(
-            draft, answers_content(calls), user=turn.user_message_id, message=turn.message_id
-        )
-        return self._turn(draft, translator, opening, run)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        # ADK reads the answers of one agent at a time: the last user event, in its own branch.
+        runs = [
+            self._run(scope, answers_content(own), user=turn.user_message_id, turn=turn.message_id)
+            for own in _by_lane(calls)
+        ]
+        return self._turn(draft, translator, opening, scope=scope, runs=runs)
+
+    async def _settle(self, draft: Draft) -> None:
+        """Look at answers that ADK was to get: those it has not got can be delivered again."""
+        stored = await self._responses(draft.chat_id, draft.owner)
+        lost: list[ApprovalId] = []
+        for approval_id in draft.delivers:
+            call = await self.ledger.calls.get(approval_id)
+            if call is not None and call.request_id not in stored:
+                lost.append(approval_id)
+            elif call is not None and call.state is CallState.APPROVED:
+                # ADK has the answer and will not ask again, but the tool never started.
+                await self.ledger.calls.abort(approval_id)
+        await self.ledger.calls.undeliver(lost)
+
+    async def _responses(self, chat_id: ChatId, owner: UserId) -> set[str]:
+        """Return the requests that the session holds the user's answers to."""
+        return {
+            response.id or ""
+            for event in await self.sessions.events(chat_id, owner)
+            if event.author == "user"
+            for response in event.get_function_responses()
+        }
 
     async def _prepare_note(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
     ) -> Turn:
         turn = await self._past(draft.chat_id, draft.owner, invocation)
         translator, opening = await self._resumed(turn, calls)
-        return self._turn(draft, translator, opening, None)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        return self._turn(draft, translator, opening, scope=scope)
 
     async def _resumed(
         self, turn: PastTurn, answered: Sequence[HeldCall]
@@ -237,20 +276,22 @@ class Preparation:
     def _fresh(self, draft: Draft, content: types.Content, user_message: MessageId) -> Turn:
         message = MessageId(f"msg-{uuid.uuid4()}")
         translator = EventTranslator(message, self.options)
-        run = self._run(draft, content, user=user_message, message=message)
-        return self._turn(draft, translator, [OwnBegins(), *translator.begin()], run)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        run = self._run(scope, content, user=user_message, turn=message)
+        opening = [OwnBegins(), *translator.begin()]
+        return self._turn(draft, translator, opening, scope=scope, runs=[run])
 
     def _run(
-        self, draft: Draft, content: types.Content, *, user: MessageId, message: MessageId
+        self, scope: RunScope, content: types.Content, *, user: MessageId, turn: MessageId
     ) -> UnaryRun:
         return UnaryRun(
             self.sessions.runner,
             content,
-            scope=RunScope(draft.owner, draft.chat_id, holder=draft.reply_id),
+            scope=scope,
             config=unary_config(
                 max_llm_calls=self.max_llm_calls,
                 tool_threads=self.tool_threads,
-                stamp=stamp(user_message=user, message=message),
+                stamp=stamp(user_message=user, message=turn),
             ),
         )
 
@@ -259,7 +300,9 @@ class Preparation:
         draft: Draft,
         translator: EventTranslator,
         opening: Sequence[Entry],
-        run: UnaryRun | None,
+        *,
+        scope: RunScope,
+        runs: Sequence[UnaryRun] = (),
     ) -> Turn:
         async def keep_text(like: Event, text: str) -> None:
             await self.sessions.keep_text(
@@ -270,7 +313,6 @@ class Preparation:
                 stamp=dict(like.custom_metadata or {}),
             )
 
-        scope = run.scope if run else RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
         return Turn(
             reply_id=draft.reply_id,
             translator=translator,
@@ -278,7 +320,7 @@ class Preparation:
             log=self.log,
             ledger=self.ledger,
             limits=self.limits,
-            run=run,
+            runs=runs,
             opening=opening,
             keep_text=keep_text,
         )
@@ -300,6 +342,13 @@ class Preparation:
 
     async def _calls(self, chat_id: ChatId) -> dict[str, HeldCall]:
         return {call.request_id: call for call in await self.ledger.calls.of_chat(chat_id)}
+
+
+def _by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
+    lanes: dict[str, list[HeldCall]] = {}
+    for call in calls:
+        lanes.setdefault(call.lane, []).append(call)
+    return list(lanes.values())
 
 
 def _target(turns: Sequence[PastTurn], asked: Regenerate) -> PastTurn | None:

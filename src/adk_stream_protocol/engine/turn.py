@@ -12,7 +12,7 @@ import math
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from google.adk.events.event import Event
@@ -24,6 +24,7 @@ from adk_stream_protocol.identifiers import InvocationId, ReplyId
 from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import card
 from adk_stream_protocol.translation.events import EventTranslator
+from adk_stream_protocol.translation.history import lane_of
 from adk_stream_protocol.wire.entries import CallHeld, Entry
 
 __all__ = ["Turn", "TurnLimits"]
@@ -37,6 +38,8 @@ class TurnLimits:
 
     turn: float = 600.0
     tool: float = 120.0
+    grace: float = 2.0
+    """How long a run that was asked to end may take to."""
 
 
 @dataclass(slots=True)
@@ -49,14 +52,20 @@ class Turn:
     log: Log
     ledger: Ledger
     limits: TurnLimits
-    run: AgentRun | None = None
-    """None: nothing to run, the opening says it all."""
+    runs: Sequence[AgentRun] = ()
+    """One after another; none: the opening says it all."""
     opening: Sequence[Entry] = ()
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
+    failed: bool = False
+    """The reply ended with an error."""
     _last: Event | None = None
     """The newest event; None before the first."""
+    _run: AgentRun | None = None
+    """The run that is followed; None before the first."""
+    _following: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    """Ends the following of runs that do not end by themselves."""
     _stop_asked: bool = False
 
     def stop(self) -> None:
@@ -68,32 +77,37 @@ class Turn:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         try:
             await self.log.append(self.reply_id, self.opening)
-            if self.run is None:
-                await self._write(self.translator.finish())
-                return
             async with anyio.create_task_group() as watch:
-                watch.start_soon(self._watch, self.run)
-                await self._follow(self.run)
+                watch.start_soon(self._watch)
+                with self._following:
+                    await self._follow()
+                await self._conclude()
                 watch.cancel_scope.cancel()
-        except Exception as error:  # noqa: BLE001  # the edge: a reply must end, whatever broke
+        except BaseException as error:  # the edge: a reply must end, whatever broke
+            if not _is_failure(error):
+                raise
             await self._fail(error)
         finally:
             with anyio.move_on_after(5, shield=True):
                 await self._leave_no_call_running()
 
-    async def _follow(self, run: AgentRun) -> None:
+    async def _follow(self) -> None:
         run_scope.set(self.scope)
         try:
-            async with aclosing(run.events()) as events:
-                async for event in events:
-                    self._last = event
-                    await self._write(self.translator.feed(event))
-        except Exception as error:  # noqa: BLE001  # ADK raises whatever the model or a callback did
-            if not self.scope.stopping:
-                await self._fail(error)
-                return
+            for run in self.runs:
+                if self.scope.stopping:
+                    return
+                self._run = run
+                async with aclosing(run.events()) as events:
+                    async for event in events:
+                        self._last = event
+                        await self._write(self.translator.feed(event))
+        except BaseException as error:
+            # ADK raises whatever the model, a callback or a tool did; after a stop it does not
+            # matter any more.
+            if not _is_failure(error) or not self.scope.stopping:
+                raise
             logger.info("run ended by stop", extra=self._ids())
-        await self._conclude()
 
     async def _conclude(self) -> None:
         text = self.translator.unfinished_text
@@ -102,6 +116,7 @@ class Turn:
             if text and self._last is not None and self.keep_text is not None:
                 await self.keep_text(self._last, text)
         elif self.translator.failed:
+            self.failed = True
             error_id = self._error_id()
             # ADK's text of it may quote the prompt.
             logger.error("model reported a failure", extra={**self._ids(), "error": error_id})
@@ -109,7 +124,8 @@ class Turn:
         else:
             await self._write(self.translator.finish())
 
-    async def _fail(self, error: Exception) -> None:
+    async def _fail(self, error: BaseException) -> None:
+        self.failed = True
         error_id = self._error_id()
         logger.error("turn failed: %s", trace_of(error), extra={**self._ids(), "error": error_id})
         public = error.public_message if isinstance(error, AdkStreamError) else None
@@ -131,18 +147,25 @@ class Turn:
             owner=self.scope.owner,
             chat_id=self.scope.chat_id,
             invocation_id=InvocationId(invocation),
+            lane=lane_of(self._last) if self._last is not None else "",
         )
         return dataclasses.replace(held, card=card(call), hint=call.hint or held.hint)
 
-    async def _watch(self, run: AgentRun) -> None:
-        """Stop the run when asked to or when it is overdue; abandon a tool that hangs."""
+    async def _watch(self) -> None:
+        """Stop the runs when asked to or when overdue; abandon what hangs."""
         end = anyio.current_time() + self.limits.turn
         while not self._stop_asked and await self._wait_until(min(end, self._tool_due())):
             pass
-        run.stop()
-        while await self._wait_until(self._tool_due()):
+        self.scope.stopping = True
+        if self._run is not None:
+            self._run.stop()
+        while self.scope.running and await self._wait_until(self._tool_due()):
             pass
-        run.abandon()
+        if self._run is not None:
+            self._run.abandon()
+        # ADK's own abort ends a plain agent at once, but a composite one only at its next event.
+        await anyio.sleep(self.limits.grace)
+        self._following.cancel()
 
     def _tool_due(self) -> float:
         return min(self.scope.since.values(), default=math.inf) + self.limits.tool
@@ -163,6 +186,14 @@ class Turn:
 
     def _error_id(self) -> str:
         return uuid.uuid4().hex[:12]
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Whether something broke, and not the process being told to end."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_failure, error.exceptions))
+    ending = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, SystemExit, GeneratorExit)
+    return not isinstance(error, ending)
 
 
 def _public_text(error_id: str) -> str:

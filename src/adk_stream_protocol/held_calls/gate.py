@@ -1,6 +1,6 @@
-"""The gate: an ADK plugin that every tool call of a served agent passes.
+"""The gate: two ADK plugins that every tool call of a served agent passes.
 
-It asks for browser tools, lets an approved call run only under a claim, answers for a call that
+They ask for browser tools, lets an approved call run only under a claim, answers for a call that
 may not run, and turns a raising tool into a result. It uses ADK's public hooks only and keeps no
 state of its own; what it needs to know of the run comes from the `RunScope` of the running task.
 """
@@ -24,11 +24,11 @@ from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.identifiers import CallId, ChatId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered
-from adk_stream_protocol.translation.held import browser_payload
+from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
 from adk_stream_protocol.wire.profiles import outcome_text
 from adk_stream_protocol.wire.values import JsonValue, as_object, digest, jsonable
 
-__all__ = ["Gate", "RunScope", "run_scope"]
+__all__ = ["CallBook", "Gate", "RunScope", "run_scope"]
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,8 @@ class RunScope:
     """Names this run in the ledger."""
     stopping: bool = False
     """No further tool may start."""
+    asking: int = 0
+    """How many calls this run has asked for that the ledger may not know yet."""
     running: dict[str, HeldCall | None] = field(default_factory=dict)
     """The tools that run now, by call id; the claimed call where one was needed."""
     since: dict[str, float] = field(default_factory=dict)
@@ -76,37 +78,15 @@ class RunScope:
         changed.set()
 
 
-class Gate(BasePlugin):
-    """Holds, releases and records tool calls."""
+class CallBook(BasePlugin):
+    """Records how tool calls end.
+
+    It comes before an app's own plugins: one that answers for a tool would else hide its end.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
-        super().__init__(name="adk_stream_gate")
+        super().__init__(name="adk_stream_call_book")
         self._ledger = ledger
-        self._policy = ledger.policy
-
-    @override
-    async def before_tool_callback(
-        self,
-        *,
-        tool: BaseTool,
-        tool_args: dict[str, Any],
-        tool_context: ToolContext,
-    ) -> dict[str, Any] | None:
-        scope = run_scope.get()
-        if scope is None:
-            return None
-        if scope.stopping:
-            return {"error": _STOPPED}
-        call_id = tool_context.function_call_id or ""
-        if tool_context.tool_confirmation is not None:
-            return await self._resume(scope, tool_args, tool_context)
-        if self._policy.rule_of(tool).browser:
-            return await self._hand_to_browser(scope, tool, tool_context)
-        if await tool.check_require_confirmation(tool_args, tool_context):
-            # ADK's own gate asks; all there is to decide here is whether it may.
-            return None if await self._ledger.has_room(scope.owner) else {"error": _TOO_MANY}
-        scope.started(call_id, None)
-        return None
 
     @override
     async def after_tool_callback(
@@ -137,22 +117,11 @@ class Gate(BasePlugin):
         error: Exception,
     ) -> dict[str, Any] | None:
         scope = run_scope.get()
-        if scope is None:
-            return None
-        call_id = tool_context.function_call_id or ""
-        public = self._policy.error_text(tool.name, error)
-        await self._end(scope, call_id, result=None, error=public, failure=error)
-        if not isinstance(error, Exception):
-            return None
-        logger.warning(
-            "tool failed: %s",
-            trace_of(error),
-            extra={"chat": scope.chat_id, "call": call_id, "tool": tool.name},
-        )
-        if await _is_handled_by_adk(tool, tool_context):
-            return None
-        # Without a result ADK ends the whole run, and the client's tool part would wait for ever.
-        return {"error": public}
+        if scope is not None:
+            call_id = tool_context.function_call_id or ""
+            public = self._ledger.policy.error_text(tool.name, error)
+            await self._end(scope, call_id, result=None, error=public, failure=error)
+        return None
 
     async def _end(
         self,
@@ -173,11 +142,80 @@ class Gate(BasePlugin):
             await calls.lapse(claimed.approval_id, claimed.fence)
         scope.ended(call_id)
 
+
+class Gate(BasePlugin):
+    """Holds and releases tool calls, and answers for a tool that raises.
+
+    It comes after an app's own plugins, so that they see every call and error first.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(name="adk_stream_gate")
+        self._ledger = ledger
+        self._policy = ledger.policy
+
+    @override
+    async def before_tool_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+    ) -> dict[str, Any] | None:
+        scope = run_scope.get()
+        if scope is None:
+            return None
+        if scope.stopping:
+            return {"error": _STOPPED}
+        if tool_context.tool_confirmation is not None:
+            return await self._resume(scope, tool_args, tool_context)
+        if self._policy.rule_of(tool).browser:
+            return await self._hand_to_browser(scope, tool, tool_context)
+        if await tool.check_require_confirmation(tool_args, tool_context):
+            # ADK's own gate asks; all there is to decide here is whether it may.
+            return await self._refuse_more(scope)
+        scope.started(tool_context.function_call_id or "", None)
+        return None
+
+    @override
+    async def on_tool_error_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        error: Exception,
+    ) -> dict[str, Any] | None:
+        scope = run_scope.get()
+        if scope is None or not isinstance(error, Exception):
+            return None
+        logger.warning(
+            "tool failed: %s",
+            trace_of(error),
+            extra={
+                "chat": scope.chat_id,
+                "call": tool_context.function_call_id,
+                "tool": tool.name,
+            },
+        )
+        if await _is_handled_by_adk(tool, tool_context):
+            return None
+        # Without a result ADK ends the whole run, and the client's tool part would wait for ever.
+        return {"error": self._policy.error_text(tool.name, error)}
+
+    async def _refuse_more(self, scope: RunScope) -> dict[str, Any] | None:
+        """Return the refusal if no more calls may wait for this user."""
+        if not await self._ledger.has_room(scope.owner, scope.asking):
+            return {"error": _TOO_MANY}
+        scope.asking += 1
+        return None
+
     async def _hand_to_browser(
         self, scope: RunScope, tool: BaseTool, tool_context: ToolContext
     ) -> dict[str, Any]:
-        if not await self._ledger.has_room(scope.owner):
-            return {"error": _TOO_MANY}
+        refusal = await self._refuse_more(scope)
+        if refusal is not None:
+            return refusal
         rule = self._policy.rule_of(tool)
         # Asked as ADK's own confirmation: it pauses and resumes beside gated siblings, in every
         # session service, and leaves one answer event for all of them. See ADR-0003.
@@ -192,7 +230,7 @@ class Gate(BasePlugin):
         self, scope: RunScope, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         call_id = tool_context.function_call_id or ""
-        call = await self._ledger.calls.latest(scope.chat_id, CallId(call_id))
+        call = await self._held(scope, tool_context)
         if call is None or not call.approved:
             return _refusal(call)
         if call.kind is CallKind.BROWSER:
@@ -203,6 +241,20 @@ class Gate(BasePlugin):
         if claimed is None:
             return _refusal(call)
         scope.started(call_id, claimed)
+        return None
+
+    async def _held(self, scope: RunScope, tool_context: ToolContext) -> HeldCall | None:
+        """Return the row of the call that is resumed."""
+        call_id = CallId(tool_context.function_call_id or "")
+        call = await self._ledger.calls.latest(scope.chat_id, call_id)
+        if call is not None:
+            return call
+        # A workflow's tool node has no call id of its own: it is known by its place.
+        request_id = f"{WORKFLOW_PREFIX}{tool_context.node_path}"
+        for row in await self._ledger.calls.of_chat(scope.chat_id):
+            same_run = row.invocation_id == tool_context.invocation_id
+            if row.request_id == request_id and same_run:
+                return row
         return None
 
 

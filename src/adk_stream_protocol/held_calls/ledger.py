@@ -34,7 +34,13 @@ class Ledger:
     policy: Policy
 
     async def open(
-        self, held: CallHeld, *, owner: UserId, chat_id: ChatId, invocation_id: InvocationId
+        self,
+        held: CallHeld,
+        *,
+        owner: UserId,
+        chat_id: ChatId,
+        invocation_id: InvocationId,
+        lane: str = "",
     ) -> HeldCall:
         """Store that a call waits, its arguments frozen; idempotent."""
         rule = self.policy.rule(held.tool_name)
@@ -54,6 +60,7 @@ class Ledger:
                 created_at=now,
                 expires_at=now + expires_in,
                 request_id=held.request_id,
+                lane=lane,
                 kind=CallKind(held.kind),
                 approval=held.approval,
                 state=CallState.PENDING if held.approval else CallState.APPROVED,
@@ -67,10 +74,10 @@ class Ledger:
         logger.info("call held", extra=_ids(call))
         return call
 
-    async def has_room(self, owner: UserId) -> bool:
-        """Whether one more call may wait for this user."""
+    async def has_room(self, owner: UserId, asking: int = 0) -> bool:
+        """Whether one more call may wait for this user, beside those just being asked."""
         pending = await self.calls.of_owner(owner, CallState.PENDING)
-        return len(pending) < self.policy.max_pending
+        return len(pending) + asking < self.policy.max_pending
 
     async def owned(self, approval_id: ApprovalId, owner: UserId) -> HeldCall:
         """Return a user's call.

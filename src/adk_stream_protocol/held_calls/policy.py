@@ -7,7 +7,7 @@ shown, how long it waits, and which tools run in the browser.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from google.adk.agents.base_agent import BaseAgent
@@ -66,6 +66,9 @@ class Policy:
     """The rules of all tools, and the limits of asking."""
 
     tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    """What was said by name."""
+    carried: Mapping[str, ToolRule] = field(default_factory=dict)
+    """What tools carry, by their names: to show a call, never to decide who runs it."""
     expires_in: float = 3600.0
     """Seconds an undecided call waits, unless its rule says otherwise."""
     max_pending: int = 20
@@ -74,8 +77,10 @@ class Policy:
     """What client and model are told when a tool raises; the exception itself stays here."""
 
     def rule(self, tool_name: str) -> ToolRule:
-        """Return the rule for a tool name; every tool has one."""
-        return self.tools.get(tool_name, _PLAIN)
+        """Return how calls of a tool are shown; every name has a rule."""
+        carried = self.carried.get(tool_name, _PLAIN)
+        named = self.tools.get(tool_name)
+        return carried if named is None else named.over(carried)
 
     def rule_of(self, tool: BaseTool) -> ToolRule:
         """Return the rule for a tool: the one it carries itself, under what is said by name."""
@@ -91,13 +96,12 @@ class Policy:
 
     def with_rules_of(self, agent: object) -> Policy:
         """Return a policy that also knows, by name, the rules that the agents' tools carry."""
-        own = {tool.name: self.rule_of(tool) for tool in _tools_of(agent)}
-        return Policy(
-            tools={**self.tools, **{name: rule for name, rule in own.items() if rule != _PLAIN}},
-            expires_in=self.expires_in,
-            max_pending=self.max_pending,
-            error_text=self.error_text,
-        )
+        own: dict[str, ToolRule] = {}
+        for tool in _tools_of(agent):
+            rule = (tool.custom_metadata or {}).get(RULE_KEY)
+            if isinstance(rule, ToolRule):
+                own[tool.name] = rule
+        return replace(self, carried=own)
 
 
 _PLAIN: Final = ToolRule()

@@ -51,6 +51,11 @@ def approval_routes(service: Service) -> APIRouter:
     async def decide(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
         body = as_object(await read_json(request, service.settings))
+        if "input" in body:
+            raise BadRequest(
+                "This tool's arguments cannot be edited: approve or deny the call as it is.",
+                code="not_editable",
+            )
         approved = body.get("approved")
         if not isinstance(approved, bool):
             raise BadRequest(

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from typing_extensions import override
 
@@ -37,6 +38,9 @@ class FaultRoute(APIRoute):
                 return await handle(request)
             except HTTPException:
                 raise
+            except ClientDisconnect:
+                # Nobody reads this; the code is nginx's for a client that has left.
+                return Response(status_code=499)
             except RequestValidationError as error:
                 return fault_response(_bad_parameters(error))
             except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text

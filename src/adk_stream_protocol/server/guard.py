@@ -21,7 +21,7 @@ def check_origin(request: HTTPConnection, settings: Settings) -> None:
         Forbidden: the Origin is not ours and not allowed, or the Host is not one of ours.
     """
     host = request.headers.get("host", "")
-    name = urlsplit(f"//{host}").hostname or ""
+    name = _host_name(host)
     if settings.allowed_hosts and name not in settings.allowed_hosts:
         raise Forbidden(
             f"This server does not answer to the host {name!r}. Add it to allowed_hosts.",
@@ -33,8 +33,15 @@ def check_origin(request: HTTPConnection, settings: Settings) -> None:
         if request.headers.get("sec-fetch-site") == "cross-site":
             raise _foreign("another site")
         return
-    if origin not in settings.allowed_origins and urlsplit(origin).netloc != host:
+    if origin not in settings.allowed_origins and origin.partition("://")[2] != host:
         raise _foreign(repr(origin))
+
+
+def _host_name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _foreign(who: str) -> Forbidden:

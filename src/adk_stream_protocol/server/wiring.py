@@ -25,7 +25,7 @@ from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import TurnLimits
-from adk_stream_protocol.held_calls.gate import Gate
+from adk_stream_protocol.held_calls.gate import CallBook, Gate
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
@@ -154,7 +154,7 @@ def _service(
         tools=tools, expires_in=settings.approval_seconds, max_pending=settings.max_pending
     ).with_rules_of(root)
     ledger = Ledger(stores.calls, policy)
-    sessions = Sessions(_runner(agent, Gate(ledger), services))
+    sessions = Sessions(_runner(agent, ledger, services))
     preparation = Preparation(
         sessions=sessions,
         ledger=ledger,
@@ -179,12 +179,12 @@ def _service(
     return Service(conversations, policy, settings, identify)
 
 
-def _runner(agent: BaseAgent | App, gate: Gate, services: Services) -> Runner:
-    # The gate comes last, so that the app's own plugins see every call and error first.
+def _runner(agent: BaseAgent | App, ledger: Ledger, services: Services) -> Runner:
+    book, gate = CallBook(ledger), Gate(ledger)
     if isinstance(agent, App):
-        app = agent.model_copy(update={"plugins": [*agent.plugins, gate]})
+        app = agent.model_copy(update={"plugins": [book, *agent.plugins, gate]})
     else:
-        app = App(name=agent.name, root_agent=agent, plugins=[gate])
+        app = App(name=agent.name, root_agent=agent, plugins=[book, gate])
     return Runner(
         app=app,
         session_service=services.sessions,

@@ -31,7 +31,12 @@ from adk_stream_protocol.ports import (
     TurnRecord,
     Verdict,
 )
-from adk_stream_protocol.stores.rulings import output_ruling, verdict_ruling
+from adk_stream_protocol.stores.rulings import (
+    FAILED_KEY,
+    WITHDRAWN,
+    output_ruling,
+    verdict_ruling,
+)
 from adk_stream_protocol.wire.entries import Entry
 from adk_stream_protocol.wire.values import JsonValue
 
@@ -146,9 +151,23 @@ class MemoryCalls:
         cancelled = []
         for call in await self.of_chat(chat_id):
             free = call.state in {CallState.PENDING, CallState.APPROVED}
-            if free and (among is None or call.invocation_id in among):
+            if among is not None and call.invocation_id not in among:
+                continue
+            if free:
                 cancelled.append(self._settle(call, CallEvent.CANCEL))
+            elif call.is_deliverable:
+                self._rows[call.approval_id] = dataclasses.replace(call, delivered_in=WITHDRAWN)
         return cancelled
+
+    async def abort(self, approval_id: ApprovalId) -> None:
+        call = self._rows[approval_id]
+        if call.state is CallState.APPROVED:
+            self._settle(call, CallEvent.CANCEL)
+
+    async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
+        for approval_id in approval_ids:
+            call = self._rows[approval_id]
+            self._rows[approval_id] = dataclasses.replace(call, delivered_in=None)
 
     async def expire(self) -> Sequence[HeldCall]:
         now = self._clock()
@@ -194,12 +213,21 @@ class MemoryTurns:
             if current.running:
                 return Busy(current)
         self._turns[turn.chat_id] = turn
-        return Began(turn)
+        return Began(turn, current)
 
-    async def end(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+    async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
+        if self._turns.get(turn.chat_id, turn).reply_id != turn.reply_id:
+            return
+        if previous is None:
+            self._turns.pop(turn.chat_id, None)
+        else:
+            self._turns[turn.chat_id] = dataclasses.replace(previous, running=False)
+
+    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
         turn = self._turns.get(chat_id)
         if turn is not None and turn.reply_id == reply_id:
-            self._turns[chat_id] = dataclasses.replace(turn, running=False)
+            key = FAILED_KEY if failed else turn.key
+            self._turns[chat_id] = dataclasses.replace(turn, running=False, key=key)
 
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
         turn = self._turns.get(chat_id)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Ruling, Verdict
 from adk_stream_protocol.wire.values import JsonValue
 
-__all__ = ["output_ruling", "verdict_ruling"]
+__all__ = ["FAILED_KEY", "WITHDRAWN", "output_ruling", "verdict_ruling"]
+
+WITHDRAWN: Final = ReplyId("withdrawn")
+"""Where an answer was delivered that nobody will deliver any more."""
+
+FAILED_KEY: Final = "failed"
+"""The key of a turn that failed: no request has it, so each begins anew."""
 
 
 def verdict_ruling(call: HeldCall, verdict: Verdict) -> Ruling:

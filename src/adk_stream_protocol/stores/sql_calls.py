@@ -21,12 +21,15 @@ from adk_stream_protocol.identifiers import (
 )
 from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall, next_state
 from adk_stream_protocol.ports import Ruling, Verdict
-from adk_stream_protocol.stores.rulings import output_ruling, verdict_ruling
+from adk_stream_protocol.stores.rulings import WITHDRAWN, output_ruling, verdict_ruling
 from adk_stream_protocol.stores.sql_schema import CALLS, TURNS
 from adk_stream_protocol.wire.values import JsonValue, dumps
 
 __all__ = ["SqlCalls", "database_now", "insert_into"]
 
+_ANSWERED: Final = [
+    state.value for state in CallState if state not in {CallState.PENDING, CallState.CANCELLED}
+]
 _JSON: Final = frozenset({"arguments", "payload", "ui", "result"})
 
 
@@ -151,9 +154,28 @@ class SqlCalls:
             CALLS.c.chat_id == chat_id,
             CALLS.c.state.in_([CallState.PENDING.value, CallState.APPROVED.value]),
         )
+        among = [] if invocations is None else list(invocations)
         if invocations is not None:
-            free = and_(free, CALLS.c.invocation_id.in_(list(invocations)))
-        return await self._settle(free, CallState.CANCELLED)
+            free = and_(free, CALLS.c.invocation_id.in_(among))
+        cancelled = await self._settle(free, CallState.CANCELLED)
+        of_these = CALLS.c.chat_id == chat_id
+        if invocations is not None:
+            of_these = and_(of_these, CALLS.c.invocation_id.in_(among))
+        settled = CALLS.c.state.in_(_ANSWERED)
+        undelivered = and_(of_these, settled, CALLS.c.delivered_in.is_(None))
+        async with self._engine.begin() as connection:
+            await self._set(connection, undelivered, {"delivered_in": WITHDRAWN})
+        return cancelled
+
+    async def abort(self, approval_id: ApprovalId) -> None:
+        approved = CALLS.c.state == CallState.APPROVED.value
+        await self._settle(and_(CALLS.c.approval_id == approval_id, approved), CallState.CANCELLED)
+
+    async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
+        ids = list(approval_ids)
+        if ids:
+            async with self._engine.begin() as connection:
+                await self._set(connection, CALLS.c.approval_id.in_(ids), {"delivered_in": None})
 
     async def expire(self) -> Sequence[HeldCall]:
         return await self._settle(

@@ -164,9 +164,10 @@ class SqlLog:
     async def _lost(self, reply_id: ReplyId, after: int) -> Batch | None:
         """End a reply whose writer died, so that every reader sees the same end."""
         any_row = select(CHUNKS.c.seq).where(CHUNKS.c.reply_id == reply_id).limit(1)
-        async with self._engine.begin() as connection:
+        async with self._engine.connect() as connection:
             if (await connection.execute(any_row)).first() is None:
                 return None
+        async with self._engine.begin() as connection:
             row = {"reply_id": reply_id, "seq": after, "data": None, "created_at": self._now}
             await connection.execute(
                 insert_into(self._engine, CHUNKS).values(**row).on_conflict_do_nothing()

@@ -67,6 +67,7 @@ CALLS: Final = Table(
     Column("created_at", Float, nullable=False),
     Column("expires_at", Float, nullable=False),
     Column("request_id", String(255), nullable=False),
+    Column("lane", String(255), nullable=False),
     Column("kind", String(16), nullable=False),
     Column("approval", Boolean, nullable=False),
     Column("state", String(16), nullable=False),

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, TurnRecord
+from adk_stream_protocol.stores.rulings import FAILED_KEY
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_schema import TURNS
 
@@ -55,17 +56,31 @@ class SqlTurns:
             set_={**taken, "fence": TURNS.c.fence + 1},
             where=free,
         ).returning(TURNS.c.reply_id)
+        # Read before the writing transaction: SQLite would not let a stale reader write.
+        previous = await self.latest(turn.chat_id)
         async with self._engine.begin() as connection:
             if (await connection.execute(take)).scalar_one_or_none() is not None:
-                return Began(turn)
+                return Began(turn, previous)
             current = await self._row(connection, turn.chat_id)
         assert current is not None, "the row that was in the way"
         return Attached(current) if current.key == turn.key else Busy(current)
 
-    async def end(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id)
+        ended: dict[str, object] = {"running": False}
+        if failed:
+            ended["key"] = FAILED_KEY
         async with self._engine.begin() as connection:
-            await connection.execute(update(TURNS).where(own).values(running=False))
+            await connection.execute(update(TURNS).where(own).values(**ended))
+
+    async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
+        own = and_(TURNS.c.chat_id == turn.chat_id, TURNS.c.reply_id == turn.reply_id)
+        async with self._engine.begin() as connection:
+            if previous is None:
+                await connection.execute(delete(TURNS).where(own))
+                return
+            before = {"owner": previous.owner, "reply_id": previous.reply_id, "key": previous.key}
+            await connection.execute(update(TURNS).where(own).values(running=False, **before))
 
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
         running = and_(TURNS.c.chat_id == chat_id, self._alive)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,7 +58,7 @@ def user_content(message: UIMessage, limits: ContentLimits) -> types.Content:
         TooLarge: it has too many parts, or one is too long.
         UnsupportedMedia: a file's type is not allowed, or its bytes are of another type.
     """
-    given = [*message.parts, *(dict(item) for item in message.content)]
+    given: Sequence[JsonObject] = message.parts or message.content
     if len(given) > limits.parts:
         raise TooLarge(f"A message may have at most {limits.parts} parts, not {len(given)}.")
     parts = list(_parts(given, limits))

@@ -98,6 +98,8 @@ class EventTranslator:
     _agent: str = ""
     """The author last heard; empty before the first."""
     _step_open: bool = False
+    _step_calls: set[str] = field(default_factory=set)
+    """The calls shown in the open step."""
     _step_over: bool = False
     """The open step's model response is complete; the next output starts a new step."""
     _step_owed: bool = False
@@ -268,8 +270,10 @@ class EventTranslator:
 
     def _step(self, *, starting: Lane | None = None) -> Iterator[Entry]:
         """Yield the step boundary that model output needs; a lane may be about to start a block."""
-        # v6 forgets open blocks at `finish-step`; the next delta of one would be fatal.
-        if self._step_over and not self._blocks.is_open(besides=starting):
+        # v6 forgets open blocks at `finish-step`; the next delta of one would be fatal. And the
+        # client's helpers only look at the last step: parallel agents must ask in the same one.
+        busy = self._blocks.is_open(besides=starting) or self._tools.any_open(self._step_calls)
+        if self._step_over and not busy:
             yield from self._close_step()
         if not self._step_open:
             self._step_open, self._step_owed = True, False
@@ -278,6 +282,7 @@ class EventTranslator:
     def _close_step(self) -> Iterator[Entry]:
         if self._step_open:
             self._step_open = self._step_over = False
+            self._step_calls.clear()
             yield FinishStepChunk()
 
     def _last_step(self) -> Iterator[Entry]:
@@ -302,6 +307,7 @@ class EventTranslator:
             self._spoke = True
             yield from self._blocks.pause(lane)
             yield from self._step()
+            self._step_calls.add(call_id)
             yield from self._tools.show(
                 call_id,
                 name,
@@ -326,6 +332,7 @@ class EventTranslator:
         elif held.call_id not in self._tools:
             yield from self._blocks.pause(lane)
             yield from self._step()
+            self._step_calls.add(held.call_id)
             yield from self._tools.show(held.call_id, held.tool_name, _shown(held))
         self._tools.hold(held.call_id)
         yield held

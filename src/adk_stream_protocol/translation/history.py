@@ -29,6 +29,7 @@ from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as
 
 __all__ = [
     "PastTurn",
+    "lane_of",
     "messages_of",
     "past_turns",
     "retell",
@@ -48,6 +49,11 @@ def stamp(*, user_message: MessageId | None, message: MessageId) -> dict[str, ob
     return {_STAMP: ids}
 
 
+def lane_of(event: Event) -> str:
+    """Return which agent of an invocation an event is of."""
+    return f"{event.author}@{event.branch or ''}"
+
+
 @dataclass(slots=True)
 class PastTurn:
     """The events of one invocation: what the user said and all that answered it."""
@@ -58,6 +64,13 @@ class PastTurn:
     said: types.Content | None = None
     """None: the turn was not started by a message."""
     events: list[Event] = field(default_factory=list)
+
+    def lane_of(self, request_id: str) -> str:
+        """Return which agent made a request of ADK's."""
+        for event in self.events:
+            if any(call.id == request_id for call in event.get_function_calls()):
+                return lane_of(event)
+        return ""
 
 
 def without_rewound(events: Sequence[Event]) -> list[Event]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from adk_stream_protocol.errors import BadRequest, NotFound
-from adk_stream_protocol.identifiers import ApprovalId, MessageId
+from adk_stream_protocol.identifiers import ApprovalId, CallId, MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.wire.messages import ToolPart, UIMessage, tool_parts
 from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL
@@ -171,6 +171,15 @@ class _AnswerReader:
                     as_text(part.approval.get("id"))
                 ):
                     yield self._decision_part(part)
+                elif self._is_awaited_output(part):
+                    yield from self._output_part(part, ())
+
+    def _is_awaited_output(self, part: ToolPart) -> bool:
+        call = self._by_call.get(CallId(part.call_id))
+        if call is None or not call.is_open or call.kind is CallKind.TOOL:
+            return False
+        may_run = call.state is CallState.APPROVED or part.approval.get("approved") is True
+        return may_run and part.state in _OUTPUT_STATES
 
     def contents(self, items: Sequence[JsonObject]) -> Iterator[Answer]:
         """Yield the answers in the older `content` form; decisions come before outputs."""
@@ -232,7 +241,7 @@ class _AnswerReader:
         return None
 
     def _output_part(self, part: ToolPart, decisions: Sequence[Decision]) -> Iterator[Answer]:
-        call = self._by_call.get(part.call_id)  # type: ignore[call-overload]  # plain text from a client
+        call = self._by_call.get(CallId(part.call_id))
         if call is None or not call.is_open:
             return
         if call.kind is CallKind.TOOL:

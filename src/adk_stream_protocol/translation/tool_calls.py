@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from google.genai import types
@@ -55,6 +55,11 @@ class ToolCalls:
         """Whether nothing more is to be shown of the call; true for a call never seen."""
         call = self._calls.get(call_id)
         return call is None or call.settled
+
+    def any_open(self, call_ids: Iterable[str]) -> bool:
+        """Whether one of the calls still owes its result."""
+        calls = (self._calls[call_id] for call_id in call_ids)
+        return any(not call.settled and not call.long_running for call in calls)
 
     @property
     def is_waiting(self) -> bool:

@@ -19,6 +19,7 @@ __all__ = ["Part", "Role", "ToolPart", "UIMessage", "parse_message", "tool_name_
 Role: TypeAlias = Literal["system", "user", "assistant"]
 Part: TypeAlias = dict[str, JsonValue]
 
+_LONGEST_ID = 128
 _ROLES = ("system", "user", "assistant")
 
 
@@ -73,11 +74,14 @@ def parse_message(value: JsonValue) -> UIMessage:
         raise BadRequest(
             'Each message needs a "role": "user", "assistant" or "system".', code="bad_message"
         )
+    message_id = as_text(raw.get("id"))
+    if len(message_id) > _LONGEST_ID:
+        raise BadRequest(f"A message id has at most {_LONGEST_ID} characters.", code="bad_message")
     content = raw.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     return UIMessage(
-        id=as_text(raw.get("id")),
+        id=message_id,
         role=cast("Role", role),
         parts=[dict(part) for part in _objects(raw.get("parts"))],
         metadata=raw.get("metadata"),

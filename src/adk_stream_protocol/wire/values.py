@@ -44,7 +44,10 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character: JSON can name it, UTF-8 cannot."""
 
-_DEEPEST = 64
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""The escape of half a surrogate pair."""
+
+_DEEPEST = 24
 """Nesting beyond this is cut off on the way out; no client renders it, and recursion has an end."""
 
 _WIDEST_INT = 1024
@@ -153,15 +156,13 @@ def parse_json(text: str, *, max_depth: int) -> JsonValue:
     if _depth_of(text) > max_depth:
         raise BadRequest(f"The JSON nests deeper than {max_depth} levels.", code="too_deep")
     try:
-        return cast(
-            "JsonValue",
-            json.loads(
-                text,
-                object_pairs_hook=_unique,
-                parse_constant=_refuse_constant,
-                parse_float=_finite,
-            ),
+        value: JsonValue = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
         )
+        return _mended(value) if _SURROGATE.search(text) else value
     except json.JSONDecodeError as error:
         raise BadRequest(
             f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
@@ -170,6 +171,17 @@ def parse_json(text: str, *, max_depth: int) -> JsonValue:
     except ValueError as error:
         # Python reads no integer of more than 4300 digits.
         raise BadRequest("The body holds a number that is too long.", code="not_json") from error
+
+
+def _mended(value: JsonValue) -> JsonValue:
+    """Return the value with halves of surrogate pairs replaced: no UTF-8 can say them."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        return {str(_mended(key)): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    return value
 
 
 def _depth_of(text: str) -> int:
