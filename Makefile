@@ -10,6 +10,7 @@ MODEL =
 PYTHON = python3
 
 BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 NODE_TESTS := tests/conformance
 # Stamps live inside what they vouch for, so that deleting it deletes them too.
 RUNS := .venv/.stamp-run
@@ -18,12 +19,17 @@ NODE_READY := $(NODE_TESTS)/node_modules/.stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt lint types golden build clean
+.PHONY: help install postgres run test check fmt lint types golden build clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-install: $(DEVELOPS) $(NODE_READY) ## install everything for work on the project
+install: $(DEVELOPS) $(NODE_READY) postgres ## install everything for work on the project
+
+# Tests start their own server; only its programs must be there.
+postgres:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
+	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet postgresql; }
 
 run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
 	$(BIN)/adk-stream serve $(AGENT) --host $(HOST) --port $(PORT) --database '$(DATABASE)' $(MODEL:%=--model %)

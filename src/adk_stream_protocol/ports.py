@@ -284,8 +284,8 @@ class AgentRun(Protocol):
         ...
 
 
-async def _nothing_to_prepare() -> None:
-    """Memory needs no tables."""
+async def _nothing_to_do() -> None:
+    """Memory needs no tables and holds no connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,9 @@ class Stores:
     turns: Turns
     log: Log
     wake: Wake
-    prepare: Callable[[], Awaitable[None]] = _nothing_to_prepare
+    prepare: Callable[[], Awaitable[None]] = _nothing_to_do
     """Makes or upgrades what the stores live in; idempotent."""
+    close: Callable[[], Awaitable[None]] = _nothing_to_do
+    """Lets go of what `prepare` opened; idempotent. `serving` does it at its end."""
     serving: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Prepares the stores and keeps them open for as long as the server runs."""

@@ -34,7 +34,9 @@ from google.genai import types
 
 import adk_stream_protocol
 from adk_stream_protocol import Settings, create_app, errors
-from adk_stream_protocol.cli.arguments import parse_arguments
+from adk_stream_protocol.cli.arguments import ServeOptions, parse_arguments
+from adk_stream_protocol.stores.opening import parse_database
+from adk_stream_protocol.stores.sql_schema import CALLS, VERSION
 from adk_stream_protocol.wire.chunks import Chunk, DataChunk, fit
 from support.serving import serving
 from support.stage import Answered, user_message
@@ -344,7 +346,9 @@ def test_the_commands_of_a_page_exist(page: Path, tmp_path: Path) -> None:
         file.write_text(block.code, "utf-8")
         assert checked("bash", "-n", str(file)) == ""
         for command in re.findall(r"^(?:\S*/)?adk-stream (.*)$", block.code, re.MULTILINE):
-            parse_arguments(shlex.split(command))
+            options = parse_arguments(shlex.split(command))
+            if isinstance(options, ServeOptions):
+                parse_database(options.database)
         for target in re.findall(r"^make (\w+)", block.code, re.MULTILINE):
             assert f"\n{target}:" in text_of("Makefile")
         for path in re.findall(r"http://127\.0\.0\.1:8000(/[^\s?']*)", block.code):
@@ -487,6 +491,20 @@ def test_every_route_is_in_the_protocol_and_no_other() -> None:
     rows = rows_of(section("docs/reference/protocol.md", "Routes"))
     told = [row[0].strip("`").split(" ") for row in rows if re.match(r"`[A-Z]+ /", row[0])]
     assert {(method, path) for method, path in told} == real_routes()
+
+
+def test_every_table_is_told_and_the_version_that_is_known() -> None:
+    rows = rows_of(section("docs/howto/database.md", "What is stored"))
+    assert {row[0].strip("`") for row in rows} == set(CALLS.metadata.tables)
+    refused = section("docs/howto/database.md", "A newer database is refused")
+    assert f"knows up to {VERSION}." in refused
+
+
+def test_the_strict_clients_are_those_that_are_tested() -> None:
+    tested = json.loads(text_of("tests/conformance/package.json"))["dependencies"]
+    strict = {tested[name].rpartition("@")[2] for name in ("ai6strict", "ai7strict")}
+    told = section("docs/reference/chunks.md", "Strict clients")
+    assert set(re.findall(r"\b[67]\.\d+\.\d+\b", told)) == strict
 
 
 def raised_codes() -> dict[str, int]:

@@ -253,7 +253,7 @@ class _Server:
             chat_id=_CHAT,
             invocation_id=InvocationId(run.invocation_id),
         )
-        return dataclasses.replace(entry, card=card(call), hint=call.hint)
+        return dataclasses.replace(entry, card=card(call), hint=call.hint or entry.hint)
 
     async def _answer(self, answer: types.FunctionResponse) -> HeldCall | None:
         """Record an answer; None for one that the server would not pass on to ADK (again)."""

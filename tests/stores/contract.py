@@ -434,6 +434,18 @@ async def test_decision_on_a_cancelled_call_conflicts(calls: Calls) -> None:
         assert (ruling, call.state) == ("conflict", CallState.CANCELLED)
 
 
+async def test_approved_call_that_cannot_run_is_given_up(calls: Calls) -> None:
+    await opened(calls, A)
+    await calls.decide(A, YES)
+    await calls.abort(A)
+    call = await calls.get(A)
+    assert call is not None
+    assert call.state is CallState.CANCELLED
+    claimed = await running(calls, B)
+    await calls.abort(B)
+    assert await calls.get(B) == claimed
+
+
 async def test_calls_whose_time_is_over_expire_once(calls: Calls) -> None:
     await opened(calls, A, expires_in=0.0)
     await opened(calls, B, expires_in=0.0, kind=CallKind.BROWSER, approval=False)
@@ -485,6 +497,28 @@ async def test_delivery_names_the_reply_that_carried_the_answers(calls: Calls) -
     assert delivered == {A: R1, B: None, C: R1}
 
 
+async def test_answers_that_adk_did_not_get_can_be_delivered_again(calls: Calls) -> None:
+    for approval_id in (A, B):
+        await opened(calls, approval_id)
+        await calls.decide(approval_id, YES)
+    await calls.deliver([A, B], R1)
+    await calls.undeliver(iter([A]))
+    delivered = {call.approval_id: call.delivered_in for call in await calls.of_chat(CHAT)}
+    assert delivered == {A: None, B: R1}
+
+
+async def test_cancel_withdraws_answers_that_adk_has_not_got(calls: Calls) -> None:
+    for approval_id, invocation in ((A, "e-1"), (B, "e-1"), (C, "e-2")):
+        await opened(calls, approval_id, invocation=invocation)
+        await calls.decide(approval_id, NO)
+    await calls.deliver([B], R1)
+    assert await calls.cancel(CHAT, [InvocationId("e-1")]) == []
+    rows = {call.approval_id: call for call in await calls.of_chat(CHAT)}
+    assert [rows[key].is_deliverable for key in (A, B, C)] == [False, False, True]
+    assert rows[B].delivered_in == R1
+    assert rows[A].state is CallState.DENIED
+
+
 # Turns
 
 
@@ -492,6 +526,12 @@ def turn(
     reply_id: ReplyId = R1, key: str = "say:1", *, chat: ChatId = CHAT, owner: UserId = ANN
 ) -> TurnRecord:
     return TurnRecord(chat, owner, reply_id, key)
+
+
+async def began(turns: Turns, asked: TurnRecord, *, repeatable: bool = False) -> TurnRecord:
+    begun = await turns.begin(asked, repeatable=repeatable)
+    assert isinstance(begun, Began)
+    return begun.turn
 
 
 async def test_free_chat_is_taken(turns: Turns) -> None:
@@ -507,7 +547,7 @@ async def test_chat_has_one_turn_at_a_time(turns: Turns) -> None:
     second = turn(R2, "say:2")
     assert await turns.begin(second, repeatable=True) == Busy(turn())
     await turns.end(CHAT, R1)
-    assert await turns.begin(second, repeatable=False) == Began(second)
+    assert await began(turns, second) == second
 
 
 async def test_other_chats_are_free(turns: Turns) -> None:
@@ -533,7 +573,7 @@ async def test_same_request_attaches_to_the_ended_turn(turns: Turns) -> None:
 async def test_request_that_may_be_repeated_begins_anew_after_its_end(turns: Turns) -> None:
     await turns.begin(turn(), repeatable=True)
     await turns.end(CHAT, R1)
-    assert await turns.begin(turn(R2), repeatable=True) == Began(turn(R2))
+    assert await began(turns, turn(R2), repeatable=True) == turn(R2)
 
 
 async def test_of_many_turns_at_once_one_begins(turns: Turns) -> None:
@@ -559,6 +599,40 @@ async def test_only_the_turn_itself_gives_the_chat_back(turns: Turns) -> None:
     latest = await turns.latest(CHAT)
     assert latest is not None
     assert latest.running
+
+
+async def test_request_of_a_turn_that_failed_may_be_made_again(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1, failed=True)
+    assert await began(turns, turn(R2)) == turn(R2)
+
+
+async def test_turn_that_could_not_be_prepared_leaves_the_chat_as_it_was(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    before = await turns.latest(CHAT)
+    assert before is not None
+    second = turn(R2, "say:2")
+    begun = await turns.begin(second, repeatable=False)
+    assert isinstance(begun, Began)
+    assert begun.previous == before
+    await turns.restore(second, begun.previous)
+    assert await turns.latest(CHAT) == before
+    assert await turns.begin(turn(R2), repeatable=False) == Attached(before)
+
+
+async def test_first_turn_that_could_not_be_prepared_leaves_the_chat_free(turns: Turns) -> None:
+    begun = await turns.begin(turn(), repeatable=False)
+    assert begun == Began(turn(), None)
+    await turns.restore(turn(), None)
+    assert await turns.owner_of(CHAT) is None
+    await turns.restore(turn(), None)
+
+
+async def test_turn_is_not_restored_over_a_later_one(turns: Turns) -> None:
+    await turns.begin(turn(R2, "say:2"), repeatable=False)
+    await turns.restore(turn(R1), None)
+    assert await turns.latest(CHAT) == turn(R2, "say:2")
 
 
 async def test_running_turn_is_asked_to_stop(turns: Turns) -> None:

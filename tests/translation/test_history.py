@@ -11,6 +11,7 @@ from adk_stream_protocol.translation.events import EventTranslator, TranslationO
 from adk_stream_protocol.translation.held import browser_payload
 from adk_stream_protocol.translation.history import (
     PastTurn,
+    lane_of,
     messages_of,
     past_turns,
     retell,
@@ -136,7 +137,21 @@ def test_rewind_to_a_turn_that_is_gone_hides_nothing() -> None:
     assert without_rewound([kept, back]) == [kept]
 
 
+def test_agent_that_asked_is_known_by_name_and_branch() -> None:
+    asking = event(confirmation("adk-1", "c1"), author="payer", branch="par.payer")
+    (turn,) = past_turns([said(), asking])
+    assert turn.lane_of("adk-1") == lane_of(asking) == "payer@par.payer"
+    assert turn.lane_of("adk-2") == ""
+    assert lane_of(event(text("hi"))) == "root@"
+
+
 # Held calls
+
+
+def test_answers_begin_a_reply_of_their_own() -> None:
+    _, entries = told([*ASKED, answer(confirmed=True), event(text("Paid."))])
+    sent = kinds(entries)
+    assert sent.index("finish-step") == sent.index("tool-approval-request") + 2
 
 
 def test_pending_call_waits_with_what_the_ledger_knows_of_it() -> None:

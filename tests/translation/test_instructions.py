@@ -237,6 +237,37 @@ def test_decisions_travel_along_with_a_message() -> None:
     assert said.answers == (APPROVE, Decision(ApprovalId("ask2"), approved=False))
 
 
+def test_outputs_that_are_awaited_travel_along_with_a_message() -> None:
+    approval: JsonObject = {"id": "ask3", "approved": True}
+    said = read(
+        assistant(
+            tool("change_bgm", "c4", "output-available", output={"track": 2}),
+            tool("get_location", "c3", "output-available", output=HERE, approval=approval),
+        ),
+        user("so?"),
+        held=[BGM, LOCATE],
+    )
+    assert isinstance(said, Say)
+    assert said.answers == (Output(ApprovalId("ask4"), {"track": 2}), *BOTH.answers)
+
+
+def test_outputs_that_nobody_awaits_do_not_travel() -> None:
+    done = held_call("ask4", "c4", kind=CallKind.BROWSER, approval=False, state=CallState.DONE)
+    said = read(
+        assistant(
+            tool("change_bgm", "c4", "output-available", output={"track": 2}),
+            tool("get_location", "c3", "output-available", output=HERE),
+            tool("pay", "c1", "output-available", output={"paid": 1000000}),
+            tool("pay", "c9", "output-available", output={"paid": 1000000}),
+            tool("get_location", "c5", "input-available"),
+        ),
+        user("so?"),
+        held=[done, LOCATE, PAY, held_call("ask5", "c5", kind=CallKind.BROWSER, approval=False)],
+    )
+    assert isinstance(said, Say)
+    assert said.answers == ()
+
+
 def test_user_may_type_instead_of_answering() -> None:
     waiting = tool("pay", "c1", "approval-requested", approval={"id": "adk-1"})
     asked = tool("adk_request_confirmation", "ask2", "input-available")

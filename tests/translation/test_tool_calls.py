@@ -143,6 +143,14 @@ def test_open_calls_are_settled_with_an_error_and_held_ones_spared(calls: ToolCa
     assert calls.is_waiting
 
 
+def test_call_is_open_until_it_is_settled_unless_it_may_run_on(calls: ToolCalls) -> None:
+    list(calls.show("slow", "pay", {}, long_running=True))
+    assert calls.any_open(["slow", "c1"])
+    assert not calls.any_open(["slow"])
+    list(calls.result("c1", {"paid": 5}))
+    assert not calls.any_open(["slow", "c1"])
+
+
 def test_code_and_what_it_gave_are_known_from_other_parts() -> None:
     assert is_code(CODE)
     assert is_code(RESULT)

@@ -52,8 +52,11 @@ async def open_database(
             return
         async with DatabaseSessionService(url) as sessions:
             await _prepare(sessions, database)
-            await stores.prepare()
-            yield OpenDatabase(stores, sessions)
+            try:
+                await stores.prepare()
+                yield OpenDatabase(stores, sessions)
+            finally:
+                await stores.close()
 
 
 def _url(database: Database) -> str | None:

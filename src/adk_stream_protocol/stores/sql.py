@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -32,7 +33,9 @@ def postgres_stores(url: str, *, keep_replies: float = 3600.0, lease: float = 30
     engine = create_async_engine(
         url.replace("postgresql://", "postgresql+asyncpg://", 1), pool_pre_ping=True
     )
-    wake = PostgresWake(url)
+    # SQLAlchemy's driver calls `ssl` what a plain connection string calls `sslmode`.
+    plain = url.replace("?ssl=", "?sslmode=").replace("&ssl=", "&sslmode=")
+    wake = PostgresWake(plain)
     return _stores(engine, wake, alone=False, keep_replies=keep_replies, lease=lease)
 
 
@@ -53,6 +56,11 @@ def _stores(
     async def prepare() -> None:
         await migrate(engine)
 
+    async def close() -> None:
+        # Also when the server is cancelled: a connection that is not closed keeps its thread.
+        with anyio.move_on_after(5, shield=True):
+            await engine.dispose()
+
     @asynccontextmanager
     async def serving() -> AsyncIterator[None]:
         await prepare()
@@ -66,6 +74,8 @@ def _stores(
                 async with log.serving():
                     yield
         finally:
-            await engine.dispose()
+            await close()
 
-    return Stores(calls=calls, turns=turns, log=log, wake=wake, prepare=prepare, serving=serving)
+    return Stores(
+        calls=calls, turns=turns, log=log, wake=wake, prepare=prepare, close=close, serving=serving
+    )

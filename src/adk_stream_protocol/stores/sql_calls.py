@@ -22,6 +22,7 @@ from adk_stream_protocol.identifiers import (
 from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall, next_state
 from adk_stream_protocol.ports import Ruling, Verdict
 from adk_stream_protocol.stores.rulings import WITHDRAWN, output_ruling, verdict_ruling
+from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_schema import CALLS, TURNS
 from adk_stream_protocol.wire.values import JsonValue, dumps
 
@@ -54,12 +55,12 @@ class SqlCalls:
         self._now = database_now(engine)
 
     async def now(self) -> float:
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             return float((await connection.execute(select(self._now))).scalar_one())
 
     async def open(self, call: HeldCall) -> HeldCall:
         insert = insert_into(self._engine, CALLS).values(**_columns(call))
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             await connection.execute(insert.on_conflict_do_nothing())
             return await self._row(connection, call.approval_id)
 
@@ -93,7 +94,7 @@ class SqlCalls:
             "decision_id": verdict.decision_id,
             "reason": verdict.reason,
         }
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             if await self._set(connection, and_(free, CALLS.c.expires_at > self._now), decision):
                 return "accepted", await self._row(connection, approval_id)
             expired = {"state": CallState.EXPIRED.value, "decided_at": self._now}
@@ -116,7 +117,7 @@ class SqlCalls:
             "error": error,
             "done_at": self._now,
         }
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             accepted = await self._set(connection, awaited, given)
             call = await self._row(connection, approval_id)
         return ("accepted" if accepted else output_ruling(call, output, error)), call
@@ -132,7 +133,7 @@ class SqlCalls:
             "fence": CALLS.c.fence + 1,
             "holder": holder,
         }
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             if not await self._set(connection, approved, claimed):
                 return None
             return await self._row(connection, approval_id)
@@ -163,7 +164,7 @@ class SqlCalls:
             of_these = and_(of_these, CALLS.c.invocation_id.in_(among))
         settled = CALLS.c.state.in_(_ANSWERED)
         undelivered = and_(of_these, settled, CALLS.c.delivered_in.is_(None))
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             await self._set(connection, undelivered, {"delivered_in": WITHDRAWN})
         return cancelled
 
@@ -174,7 +175,7 @@ class SqlCalls:
     async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
         ids = list(approval_ids)
         if ids:
-            async with self._engine.begin() as connection:
+            async with writing(self._engine) as connection:
                 await self._set(connection, CALLS.c.approval_id.in_(ids), {"delivered_in": None})
 
     async def expire(self) -> Sequence[HeldCall]:
@@ -183,7 +184,7 @@ class SqlCalls:
         )
 
     async def next_expiry(self) -> float | None:
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             first = select(func.min(CALLS.c.expires_at)).where(_is_open())
             found = (await connection.execute(first)).scalar_one()
             return None if found is None else float(found)
@@ -192,7 +193,7 @@ class SqlCalls:
         ids = list(approval_ids)
         if not ids:
             return
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             await self._set(connection, CALLS.c.approval_id.in_(ids), {"delivered_in": reply_id})
 
     async def lapse_orphans(self) -> Sequence[HeldCall]:
@@ -206,7 +207,7 @@ class SqlCalls:
             .values(state=next_state(CallState.RUNNING, CallEvent.LAPSE).value, holder=None)
             .returning(*CALLS.c)
         )
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             return [_call(row) for row in (await connection.execute(lapsed)).mappings()]
 
     async def _end(
@@ -218,7 +219,7 @@ class SqlCalls:
             CALLS.c.fence == fence,
         )
         ended = {"state": next_state(CallState.RUNNING, event).value, "holder": None, **more}
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             return await self._set(connection, held, ended)
 
     async def _settle(self, where: ColumnElement[bool], state: CallState) -> Sequence[HeldCall]:
@@ -228,7 +229,7 @@ class SqlCalls:
             .values(state=state.value, decided_at=self._now)
             .returning(*CALLS.c)
         )
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             rows = (await connection.execute(settled)).mappings().all()
         return sorted((_call(row) for row in rows), key=lambda call: call.created_at)
 
@@ -245,7 +246,7 @@ class SqlCalls:
 
     async def _select(self, where: ColumnElement[bool]) -> list[HeldCall]:
         query = select(CALLS).where(where).order_by(CALLS.c.created_at, CALLS.c.approval_id)
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             return [_call(row) for row in (await connection.execute(query)).mappings()]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
-from sqlalchemy import and_, delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -21,6 +21,7 @@ from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import Batch, Wake
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
+from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_schema import CHUNKS
 from adk_stream_protocol.wire.chunks import (
     AbortChunk,
@@ -40,6 +41,10 @@ logger = logging.getLogger(__name__)
 _BATCH: Final = 0.025
 _POLL: Final = 0.25
 _PURGE: Final = 600.0
+_LOST: Final = (
+    "The server was interrupted while this reply ran; what its tools did may not be known. Reload "
+    "the chat to see where it stands."
+)
 _DURABLE: Final = (
     CallHeld,
     CallAnswered,
@@ -154,7 +159,7 @@ class SqlLog:
             .where(CHUNKS.c.reply_id == reply_id, CHUNKS.c.seq >= after)
             .order_by(CHUNKS.c.seq)
         )
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             found = (await connection.execute(query)).scalars().all()
         if not found:
             return None
@@ -164,15 +169,19 @@ class SqlLog:
     async def _lost(self, reply_id: ReplyId, after: int) -> Batch | None:
         """End a reply whose writer died, so that every reader sees the same end."""
         any_row = select(CHUNKS.c.seq).where(CHUNKS.c.reply_id == reply_id).limit(1)
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             if (await connection.execute(any_row)).first() is None:
                 return None
-        async with self._engine.begin() as connection:
-            row = {"reply_id": reply_id, "seq": after, "data": None, "created_at": self._now}
-            await connection.execute(
-                insert_into(self._engine, CHUNKS).values(**row).on_conflict_do_nothing()
-            )
-        return Batch((), ended=True)
+        # A stock client takes an empty end for an answer and sends again, for ever.
+        lost = ErrorChunk(_LOST)
+        rows = [
+            {"reply_id": reply_id, "seq": after, "data": entry_text(lost)},
+            {"reply_id": reply_id, "seq": after + 1, "data": None},
+        ]
+        insert = insert_into(self._engine, CHUNKS).values(created_at=self._now)
+        async with writing(self._engine) as connection:
+            await connection.execute(insert.on_conflict_do_nothing(), rows)
+        return Batch((lost,), ended=True)
 
     async def _write_batches(self) -> None:
         while True:
@@ -194,7 +203,7 @@ class SqlLog:
                 return
             insert = insert_into(self._engine, CHUNKS)
             values = {"created_at": self._now}
-            async with self._engine.begin() as connection:
+            async with writing(self._engine) as connection:
                 await connection.execute(insert.values(**values).on_conflict_do_nothing(), rows)
             for live, count in counts:
                 live.written = count
@@ -214,10 +223,15 @@ class SqlLog:
     async def _purge(self) -> None:
         """Forget replies by age."""
         while True:
-            old = and_(CHUNKS.c.created_at < self._now - self._keep)
+            # By reply, not by row: a long reply must not lose its beginning.
+            old = (
+                select(CHUNKS.c.reply_id)
+                .group_by(CHUNKS.c.reply_id)
+                .having(func.max(CHUNKS.c.created_at) < self._now - self._keep)
+            )
             try:
-                async with self._engine.begin() as connection:
-                    await connection.execute(delete(CHUNKS).where(old))
+                async with writing(self._engine) as connection:
+                    await connection.execute(delete(CHUNKS).where(CHUNKS.c.reply_id.in_(old)))
             except SQLAlchemyError as error:
                 trace = trace_of(error)
                 logger.error("old replies not purged: %s", trace)  # noqa: TRY400

@@ -21,10 +21,12 @@ from sqlalchemy import (
     Text,
     inspect,
     select,
+    text,
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from adk_stream_protocol.errors import Conflict
+from adk_stream_protocol.stores.sql_connections import writing
 
 __all__ = ["CALLS", "CHUNKS", "TURNS", "VERSION", "migrate"]
 
@@ -108,11 +110,14 @@ async def migrate(engine: AsyncEngine) -> None:
     Raises:
         Conflict: a newer version has changed the database.
     """
-    async with engine.begin() as connection:
+    async with writing(engine) as connection:
         await connection.run_sync(_migrate)
 
 
 def _migrate(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        # Two first starts at once would both make the tables.
+        connection.execute(text("SELECT pg_advisory_xact_lock(7236012)"))
     found = 0
     if inspect(connection).has_table(_SCHEMA.name):
         found = connection.execute(select(_SCHEMA.c.version)).scalar_one()

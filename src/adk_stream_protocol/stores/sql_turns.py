@@ -12,6 +12,7 @@ from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, TurnRecord
 from adk_stream_protocol.stores.rulings import FAILED_KEY
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
+from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_schema import TURNS
 
 __all__ = ["SqlTurns"]
@@ -34,7 +35,7 @@ class SqlTurns:
         return None if turn is None else turn.owner
 
     async def latest(self, chat_id: ChatId) -> TurnRecord | None:
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             return await self._row(connection, chat_id)
 
     async def begin(self, turn: TurnRecord, *, repeatable: bool) -> Began | Attached | Busy:
@@ -58,7 +59,7 @@ class SqlTurns:
         ).returning(TURNS.c.reply_id)
         # Read before the writing transaction: SQLite would not let a stale reader write.
         previous = await self.latest(turn.chat_id)
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             if (await connection.execute(take)).scalar_one_or_none() is not None:
                 return Began(turn, previous)
             current = await self._row(connection, turn.chat_id)
@@ -70,12 +71,12 @@ class SqlTurns:
         ended: dict[str, object] = {"running": False}
         if failed:
             ended["key"] = FAILED_KEY
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             await connection.execute(update(TURNS).where(own).values(**ended))
 
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
         own = and_(TURNS.c.chat_id == turn.chat_id, TURNS.c.reply_id == turn.reply_id)
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             if previous is None:
                 await connection.execute(delete(TURNS).where(own))
                 return
@@ -84,7 +85,7 @@ class SqlTurns:
 
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
         running = and_(TURNS.c.chat_id == chat_id, self._alive)
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             asked = await connection.execute(update(TURNS).where(running).values(stopping=True))
             return await self._row(connection, chat_id) if asked.rowcount else None
 
@@ -96,28 +97,28 @@ class SqlTurns:
             .values(lease_until=self._now + self._lease)
             .returning(TURNS.c.chat_id, TURNS.c.stopping)
         )
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             rows = (await connection.execute(kept)).all()
         return [ChatId(chat_id) for chat_id, stopping in rows if stopping]
 
     async def running_of(self, owner: UserId) -> int:
         running = select(func.count()).where(TURNS.c.owner == owner, self._alive)
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             return int((await connection.execute(running)).scalar_one())
 
     async def forget(self, chat_id: ChatId) -> None:
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             await connection.execute(delete(TURNS).where(TURNS.c.chat_id == chat_id))
 
     async def end_all(self) -> None:
         """End every turn: for the one process of an embedded database, whose last life is over."""
-        async with self._engine.begin() as connection:
+        async with writing(self._engine) as connection:
             await connection.execute(update(TURNS).values(running=False))
 
     async def is_running(self, reply_id: ReplyId) -> bool:
         """Whether some process still writes the reply."""
         query = select(TURNS.c.chat_id).where(TURNS.c.reply_id == reply_id, self._alive)
-        async with self._engine.connect() as connection:
+        async with reading(self._engine) as connection:
             return (await connection.execute(query)).first() is not None
 
     async def _row(self, connection: AsyncConnection, chat_id: ChatId) -> TurnRecord | None:

@@ -167,7 +167,11 @@ def _tell(
     if event.author != "user":
         yield from translator.feed(event)
         return
-    for response in event.get_function_responses():
+    responses = event.get_function_responses()
+    if any(response.id in asked for response in responses):
+        # The answers began a reply of their own.
+        yield from translator.close()
+    for response in responses:
         held = asked.pop(response.id or "", None)
         if held is not None:
             yield from translator.answer(_recorded(held, response, calls))

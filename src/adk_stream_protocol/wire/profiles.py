@@ -40,6 +40,7 @@ __all__ = [
 Profile: TypeAlias = Literal["ai-sdk", "adk"]
 
 CONFIRMATION_TOOL = "adk_request_confirmation"
+QUESTION_TOOL = "adk_request_input"
 DENIED_TEXT = "User denied execution"
 EXPIRED_TEXT = "No decision came in time; the call was not run."
 CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
@@ -123,7 +124,7 @@ class Audience:
     ) -> ToolInputStartChunk | ToolInputAvailableChunk:
         # Without `providerExecuted` the stock `lastAssistantMessageIsCompleteWithToolCalls` waits
         # for the gated call's own output for ever, and `onToolCall` fires for it.
-        if self.runs_in_browser(chunk.tool_name):
+        if chunk.tool_name == QUESTION_TOOL or self.runs_in_browser(chunk.tool_name):
             return chunk
         return dataclasses.replace(chunk, provider_executed=True)
 
