@@ -1,0 +1,142 @@
+"""What only a store that outlives its process can promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from adk_stream_protocol.errors import Conflict
+from adk_stream_protocol.identifiers import (
+    ApprovalId,
+    CallId,
+    ChatId,
+    InvocationId,
+    ReplyId,
+    UserId,
+)
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.ports import Began, Busy, Stores, TurnRecord, Verdict
+from adk_stream_protocol.stores.sql import postgres_stores, sqlite_stores
+from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
+from adk_stream_protocol.wire.entries import Entry
+from support.postgres import PostgresServer
+
+pytestmark = pytest.mark.anyio
+
+CHAT, ALICE, REPLY = ChatId("chat"), UserId("alice"), ReplyId("r1")
+TURN = TurnRecord(CHAT, ALICE, REPLY, "k")
+SAID: list[Entry] = [StartChunk("m"), TextDeltaChunk("1", "Half a ")]
+
+
+async def approved_call(stores: Stores) -> ApprovalId:
+    now = await stores.calls.now()
+    call = await stores.calls.open(
+        HeldCall(
+            approval_id=ApprovalId("a"),
+            call_id=CallId("c"),
+            owner=ALICE,
+            chat_id=CHAT,
+            invocation_id=InvocationId("i"),
+            tool_name="pay",
+            arguments={},
+            arguments_hash="",
+            created_at=now,
+            expires_at=now + 100,
+        )
+    )
+    await stores.calls.decide(call.approval_id, Verdict(approved=True, by="alice"))
+    return call.approval_id
+
+
+async def test_a_reply_whose_process_died_ends_with_an_error(tmp_path: Path) -> None:
+    file = str(tmp_path / "x.db")
+    dead = sqlite_stores(file)
+    async with dead.serving():
+        await dead.turns.begin(TURN, repeatable=False)
+        await dead.log.open(REPLY)
+        await dead.log.append(REPLY, SAID)
+    alive = sqlite_stores(file)
+    async with alive.serving():
+        first = await alive.log.read(REPLY, 0)
+        assert first is not None
+        assert (list(first.entries), first.ended) == (SAID, False)
+        for _ in range(2):
+            last = await alive.log.read(REPLY, len(SAID))
+            assert last is not None
+            assert last.ended
+            assert [type(entry) for entry in last.entries] == [ErrorChunk]
+        assert isinstance(await alive.turns.begin(TURN, repeatable=True), Began)
+
+
+async def test_a_call_whose_process_died_is_unknown_and_not_run_again(tmp_path: Path) -> None:
+    file = str(tmp_path / "x.db")
+    dead = sqlite_stores(file)
+    async with dead.serving():
+        await dead.turns.begin(TURN, repeatable=False)
+        approval_id = await approved_call(dead)
+        assert await dead.calls.claim(approval_id, REPLY) is not None
+    alive = sqlite_stores(file)
+    async with alive.serving():
+        lapsed = await alive.calls.lapse_orphans()
+        assert [call.state for call in lapsed] == [CallState.UNKNOWN]
+        assert await alive.calls.claim(approval_id, "r2") is None
+        zombie = await dead.calls.finish(approval_id, 1, result={"paid": 5}, error=None)
+        assert not zombie
+    await dead.close()
+
+
+async def test_another_process_takes_over_only_when_the_lease_has_lapsed(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.create("leases")
+    slow, quick = postgres_stores(url), postgres_stores(url)
+    lapsing = postgres_stores(url, lease=-1.0)
+    async with slow.serving(), quick.serving(), lapsing.serving():
+        await slow.turns.begin(TURN, repeatable=False)
+        other = TurnRecord(CHAT, ALICE, ReplyId("r2"), "other")
+        assert isinstance(await quick.turns.begin(other, repeatable=False), Busy)
+        assert await quick.turns.ask_to_stop(CHAT) is not None
+        assert list(await slow.turns.renew()) == [CHAT]
+        await slow.turns.end(CHAT, REPLY)
+        assert isinstance(await lapsing.turns.begin(other, repeatable=False), Began)
+        third = TurnRecord(CHAT, ALICE, ReplyId("r3"), "third")
+        assert isinstance(await quick.turns.begin(third, repeatable=False), Began)
+
+
+async def test_a_reply_is_followed_from_another_process(postgres: PostgresServer) -> None:
+    url = postgres.create("followed")
+    writer, reader = postgres_stores(url), postgres_stores(url)
+    async with writer.serving(), reader.serving():
+        await writer.turns.begin(TURN, repeatable=False)
+        await writer.log.open(REPLY)
+        await writer.log.append(REPLY, SAID)
+        followed: list[Entry] = []
+        while len(followed) < len(SAID):
+            batch = await reader.log.read(REPLY, len(followed))
+            assert batch is not None
+            assert not batch.ended
+            followed += batch.entries
+        assert followed == SAID
+        await writer.log.end(REPLY)
+        last = await reader.log.read(REPLY, len(SAID))
+        assert last is not None
+        assert (list(last.entries), last.ended) == ([], True)
+
+
+async def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    file = str(tmp_path / "x.db")
+    stores = sqlite_stores(file)
+    await stores.prepare()
+    await stores.prepare()
+    await stores.close()
+    engine = create_async_engine(f"sqlite+aiosqlite:///{file}")
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE adk_stream_schema SET version = 99"))
+    await engine.dispose()
+    newer = sqlite_stores(file)
+    with pytest.raises(Conflict, match="Upgrade adk-stream-protocol"):
+        await newer.prepare()
+    await newer.close()
