@@ -101,7 +101,7 @@ class SqlLog:
         """Write batches until the block ends, and then what is left."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write_batches)
-            tasks.start_soon(self._purge)
+            tasks.start_soon(self._purge_now_and_then)
             try:
                 yield
             finally:
@@ -168,10 +168,19 @@ class SqlLog:
 
     async def _lost(self, reply_id: ReplyId, after: int) -> Batch | None:
         """End a reply whose writer died, so that every reader sees the same end."""
-        any_row = select(CHUNKS.c.seq).where(CHUNKS.c.reply_id == reply_id).limit(1)
+        newest = (
+            select(CHUNKS.c.data)
+            .where(CHUNKS.c.reply_id == reply_id)
+            .order_by(CHUNKS.c.seq.desc())
+            .limit(1)
+        )
         async with reading(self._engine) as connection:
-            if (await connection.execute(any_row)).first() is None:
-                return None
+            found = (await connection.execute(newest)).one_or_none()
+        if found is None:
+            return None
+        if found.data is None:
+            # It has ended; the reader asked for what is behind the end.
+            return Batch((), ended=True)
         # A stock client takes an empty end for an answer and sends again, for ever.
         lost = ErrorChunk(_LOST)
         rows = [
@@ -220,18 +229,21 @@ class SqlLog:
             counts.append((live, len(live.entries)))
         return rows, counts
 
-    async def _purge(self) -> None:
-        """Forget replies by age."""
+    async def purge(self) -> None:
+        """Forget replies that are older than they are kept."""
+        # By reply, not by row: a long reply must not lose its beginning.
+        old = (
+            select(CHUNKS.c.reply_id)
+            .group_by(CHUNKS.c.reply_id)
+            .having(func.max(CHUNKS.c.created_at) < self._now - self._keep)
+        )
+        async with writing(self._engine) as connection:
+            await connection.execute(delete(CHUNKS).where(CHUNKS.c.reply_id.in_(old)))
+
+    async def _purge_now_and_then(self) -> None:
         while True:
-            # By reply, not by row: a long reply must not lose its beginning.
-            old = (
-                select(CHUNKS.c.reply_id)
-                .group_by(CHUNKS.c.reply_id)
-                .having(func.max(CHUNKS.c.created_at) < self._now - self._keep)
-            )
             try:
-                async with writing(self._engine) as connection:
-                    await connection.execute(delete(CHUNKS).where(CHUNKS.c.reply_id.in_(old)))
+                await self.purge()
             except SQLAlchemyError as error:
                 trace = trace_of(error)
                 logger.error("old replies not purged: %s", trace)  # noqa: TRY400
