@@ -83,6 +83,19 @@ async def test_a_first_reply_matches_the_recorded_one(stage: Stage, text: str, t
     assert shape(merged(answered)) == shape(traces()[trace])
 
 
+async def test_invalid_tool_input_ends_in_the_same_part(stage: Stage) -> None:
+    answered = await stage.say("c", "add badly")
+    recorded = traces()["invalid tool input"]
+    # ADK takes the call and then refuses it: the input is shown, and its refusal is the output.
+    # Where `streamText` says both at once, v6 also sends the output error; the part is the same.
+    at = [chunk["type"] for chunk in recorded].index("tool-input-error")
+    ours = merged(answered)
+    assert shape(ours[:at]) == shape(recorded[:at])
+    assert [c["type"] for c in ours[at : at + 2]] == ["tool-input-available", "tool-output-error"]
+    assert "mandatory" in ours[at + 1]["errorText"]
+    assert shape(ours[at + 2 :]) == shape(recorded[at + 1 :])
+
+
 async def test_an_approved_continuation_matches(stage: Stage) -> None:
     asked = await stage.say("c", "pay 5")
     answered = await stage.post("/api/chat", asked.approving("c", True))

@@ -105,6 +105,7 @@ class Stage:
             "hello": [["Hello again."]],
             "think": [[thought("Let me "), thought("see."), "Done."]],
             "add": [[call("add", a=1, b=2)], ["It is 3."]],
+            "add badly": [[call("add", a=1)], ["It cannot be added."]],
             "fail": [[call("explode")], ["It failed."]],
             "pay 5": [["Paying. ", call("pay", amount=5)], ["Result told."]],
             "pay both": [[call("pay", amount=1), call("pay", amount=2)], ["Both told."]],
