@@ -11,7 +11,6 @@
     │   ├── UnsupportedMedia         not JSON, or a file type that is not allowed  415
     │   └── TooMany                  over a per-user limit                         429
     └── ServerFault                  we broke; the client sees `public_message`
-        ├── RunFailed                ADK or the model raised
         └── NotRunning               the server was not started, or is stopping    503
 
 A `ClientFault` says what was wrong and what to do. A `ServerFault` keeps its cause for the log.
@@ -31,7 +30,6 @@ __all__ = [
     "Forbidden",
     "NotFound",
     "NotRunning",
-    "RunFailed",
     "ServerFault",
     "TooLarge",
     "TooMany",
@@ -126,12 +124,6 @@ class ServerFault(AdkStreamError):
     @property
     def public_message(self) -> str:
         return self._public_message
-
-
-class RunFailed(ServerFault):
-    """ADK, the model or a callback raised while a turn was produced."""
-
-    default_code = "run_failed"
 
 
 class NotRunning(ServerFault):

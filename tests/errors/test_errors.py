@@ -14,7 +14,6 @@ from adk_stream_protocol.errors import (
     Forbidden,
     NotFound,
     NotRunning,
-    RunFailed,
     ServerFault,
     TooLarge,
     TooMany,
@@ -33,7 +32,6 @@ CLIENT_FAULTS: list[tuple[type[ClientFault], int, str]] = [
     (TooMany, 429, "too_many"),
 ]
 SERVER_FAULTS: list[tuple[type[ServerFault], int, str]] = [
-    (RunFailed, 500, "run_failed"),
     (NotRunning, 503, "not_running"),
 ]
 
@@ -58,7 +56,7 @@ def test_server_fault_keeps_its_message_from_the_client(
 
 def test_code_can_say_more_than_the_kind() -> None:
     assert BadRequest("No.", code="bad_trigger").code == "bad_trigger"
-    assert RunFailed("x", public_message="y", code="quota").code == "quota"
+    assert NotRunning("x", public_message="y", code="quota").code == "quota"
 
 
 def test_busy_chat_is_caught_as_a_conflict() -> None:

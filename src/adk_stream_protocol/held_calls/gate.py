@@ -1,8 +1,8 @@
 """The gate: two ADK plugins that every tool call of a served agent passes.
 
-They ask for browser tools, lets an approved call run only under a claim, answers for a call that
-may not run, and turns a raising tool into a result. It uses ADK's public hooks only and keeps no
-state of its own; what it needs to know of the run comes from the `RunScope` of the running task.
+They ask for browser tools, let an approved call run only under a claim, answer for a call that
+may not run, and turn a raising tool into a result. They use ADK's public hooks only and keep no
+state of their own; what they need to know of the run comes from the `RunScope` of its task.
 """
 
 from __future__ import annotations

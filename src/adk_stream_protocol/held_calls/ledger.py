@@ -7,7 +7,6 @@ place that turns a request of ADK's into a row.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adk_stream_protocol.errors import NotFound
@@ -113,10 +112,6 @@ class Ledger:
         else:
             logger.info("call answered", extra={**_ids(call), "ruling": ruling})
         return ruling, call
-
-    async def open_of(self, chat_id: ChatId) -> Sequence[HeldCall]:
-        """Return the calls of a chat that wait for the client."""
-        return [call for call in await self.calls.of_chat(chat_id) if call.is_open]
 
 
 def _hint(rule: ToolRule, held: CallHeld) -> str:
