@@ -1,14 +1,16 @@
 """The life of one held call, as a table.
 
     pending ──approve──> approved ──claim──> running ──finish──> done
-       │                    │                   ├─────fail─────> failed
+       │                    │     <─release──   ├─────fail─────> failed
        │                    │                   └────lapse─────> unknown ──resolve──> done | failed
        │                    ├─output / output_error (a browser ran it)──────────────> done | failed
        ├─deny──> denied     ├─expire (the browser never answered)──> expired
        ├─expire─> expired   └─cancel──> cancelled
        └─cancel─> cancelled
 
-A call that needs no decision, because the browser just runs it, opens as `approved`.
+A call that needs no decision, because the browser just runs it, opens as `approved`. One that needs
+several stays `pending` through each `step` but the last. Only a call of an idempotent tool is
+released: its process died while it ran, and it may run again under the same key.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
     "TRANSITIONS",
+    "ApprovalStep",
     "CallEvent",
     "CallKind",
     "CallState",
@@ -56,6 +59,7 @@ class CallState(StrEnum):
 class CallEvent(StrEnum):
     """What can happen to a held call."""
 
+    STEP = "step"
     APPROVE = "approve"
     DENY = "deny"
     EXPIRE = "expire"
@@ -63,6 +67,7 @@ class CallEvent(StrEnum):
     CLAIM = "claim"
     FINISH = "finish"
     FAIL = "fail"
+    RELEASE = "release"
     LAPSE = "lapse"
     OUTPUT = "output"
     OUTPUT_ERROR = "output_error"
@@ -85,6 +90,7 @@ class CallKind(StrEnum):
 
 TRANSITIONS: Final[dict[CallState, dict[CallEvent, CallState]]] = {
     CallState.PENDING: {
+        CallEvent.STEP: CallState.PENDING,
         CallEvent.APPROVE: CallState.APPROVED,
         CallEvent.DENY: CallState.DENIED,
         CallEvent.EXPIRE: CallState.EXPIRED,
@@ -100,6 +106,7 @@ TRANSITIONS: Final[dict[CallState, dict[CallEvent, CallState]]] = {
     CallState.RUNNING: {
         CallEvent.FINISH: CallState.DONE,
         CallEvent.FAIL: CallState.FAILED,
+        CallEvent.RELEASE: CallState.APPROVED,
         CallEvent.LAPSE: CallState.UNKNOWN,
     },
     CallState.UNKNOWN: {
@@ -128,6 +135,18 @@ def next_state(state: CallState, event: CallEvent) -> CallState:
         return TRANSITIONS[state][event]
     except KeyError:
         raise IllegalTransition(f"A call that is {state} cannot {event}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalStep:
+    """One of several approvals that a call needs, one after another, each by another person."""
+
+    name: str
+    """What the step is called on the card, such as `manager`."""
+    by: tuple[str, ...] = ()
+    """The users of whom any one may approve it; empty: whoever may decide the call."""
+    four_eyes: bool = False
+    """The person whose chat it is may not approve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +198,25 @@ class HeldCall:
     """Who runs it, while running."""
     delivered_in: ReplyId | None = None
     """The reply that carried the answer to ADK; None until then."""
+    idempotent: bool = False
+    """The tool may run again under the same call id."""
+    steps: tuple[ApprovalStep, ...] = ()
+    """The approvals it needs; empty: one, by whoever may decide it."""
+    step: int = 0
+    """How many of the steps are approved."""
+    schema: JsonObject | None = None
+    """What edited arguments must look like; None: they cannot be edited."""
+    edited: JsonObject | None = None
+    """The arguments that run instead of those shown; None: those shown."""
+    edited_hash: str | None = None
+    automatic: bool = False
+    """A policy decided it, no person."""
+    remember: bool = False
+    """The decision counts for later calls of the tool in this chat, too."""
+    decided_via: str | None = None
+    """Where the decision came from, such as `chat` or `api 10.0.0.7`."""
+    trail: tuple[JsonObject, ...] = ()
+    """All that happened to it, in order: what, when, by whom, from where, why."""
 
     @property
     def is_open(self) -> bool:
@@ -193,9 +231,25 @@ class HeldCall:
         return self.delivered_in is None and not self.is_open
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nothing more can happen to it."""
+        return not TRANSITIONS[self.state]
+
+    @property
     def approved(self) -> bool:
         """Whether the call was let through, whatever became of it afterwards."""
         return self.state not in _NOT_LET_THROUGH
+
+    @property
+    def run_arguments(self) -> JsonObject:
+        """The arguments to run it with."""
+        return self.arguments if self.edited is None else self.edited
+
+    @property
+    def step_approvers(self) -> tuple[str, ...]:
+        """Who approved steps so far."""
+        told = (entry.get("by") for entry in self.trail if entry.get("event") == CallEvent.STEP)
+        return tuple(by for by in told if isinstance(by, str))
 
     def after(self, event: CallEvent) -> HeldCall:
         """Return the call as the event leaves it.

@@ -23,7 +23,7 @@ from adk_stream_protocol.identifiers import (
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.wire.entries import Entry
-from adk_stream_protocol.wire.values import JsonValue
+from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
     "AgentRun",
@@ -53,6 +53,18 @@ class Verdict:
     by: str
     reason: str | None = None
     decision_id: str | None = None
+    via: str = ""
+    """Where it came from."""
+    step: int = 0
+    """How many steps were approved when it was made; it counts for the next one only."""
+    final: bool = True
+    """False: it approves a step, and more steps follow."""
+    edited: JsonObject | None = None
+    """The arguments to run instead; None: those shown."""
+    edited_hash: str | None = None
+    remember: bool = False
+    automatic: bool = False
+    """A policy made it."""
 
 
 class Calls(Protocol):
@@ -83,9 +95,10 @@ class Calls(Protocol):
         ...
 
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
-        """Apply a decision if the call is pending and not expired: one compare-and-set.
+        """Apply a decision if the call is pending, at that step, and not expired.
 
-        The same decision id, or the same verdict, is a `repeat`; anything else is a `conflict`.
+        One compare-and-set. The same decision id, or the same verdict, is a `repeat`; anything
+        else is a `conflict`.
         """
         ...
 
@@ -95,8 +108,11 @@ class Calls(Protocol):
         """Record what the client made of a call it ran, if it is approved and unanswered."""
         ...
 
-    async def claim(self, approval_id: ApprovalId, holder: str) -> HeldCall | None:
-        """Take the right to run an approved call; None if it may not run (again)."""
+    async def claim(self, approval_id: ApprovalId, holder: ReplyId) -> HeldCall | None:
+        """Take the right to run an approved call; None if it may not run (again).
+
+        The holder is the reply whose turn runs it; that turn must still hold its chat.
+        """
         ...
 
     async def finish(
@@ -110,7 +126,32 @@ class Calls(Protocol):
         ...
 
     async def lapse_orphans(self) -> Sequence[HeldCall]:
-        """Mark the calls whose process died while it ran them; return those marked just now."""
+        """Mark the calls whose turn is over while they ran; return those marked just now.
+
+        A call of an idempotent tool is released to run again, a few times; others lapse.
+        """
+        ...
+
+    async def resolve(
+        self, approval_id: ApprovalId, verdict: Verdict, *, result: JsonValue, error: str | None
+    ) -> tuple[Ruling, HeldCall]:
+        """Record what is now known of a call whose end was not; the verdict says who knows."""
+        ...
+
+    async def pending(self, limit: int) -> Sequence[HeldCall]:
+        """Return the calls of all users that wait for a decision, oldest first."""
+        ...
+
+    async def count_pending(self) -> int:
+        """Return how many calls of all users wait for a decision."""
+        ...
+
+    async def undelivered(self) -> Sequence[tuple[ChatId, UserId]]:
+        """Return the chats with answers that ADK has not got, and whose they are."""
+        ...
+
+    async def purge(self, keep: float) -> int:
+        """Forget the calls that were settled longer ago than that; return how many."""
         ...
 
     async def cancel(
@@ -154,6 +195,10 @@ class TurnRecord:
     """What was asked: the same key again is the same request."""
     running: bool = True
     stopping: bool = False
+    lapsed: bool = False
+    """It neither runs nor has it ended: its process died, or gave it up."""
+    origin: ReplyId | None = None
+    """The reply it stands in for, whose turn lapsed; None: it is the first of its request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +219,7 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Another turn of the chat is running."""
+    """Another turn of the chat is running, or has lapsed and must be recovered first."""
 
     turn: TurnRecord
 
@@ -194,12 +239,15 @@ class Turns(Protocol):
         """Give the chat back as it was before a turn that could not be prepared."""
         ...
 
-    async def begin(self, turn: TurnRecord, *, repeatable: bool) -> Began | Attached | Busy:
-        """Take the chat for a turn.
+    async def begin(
+        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None = None
+    ) -> Began | Attached | Busy:
+        """Take the chat for a turn, and note its request; both or neither.
 
         Args:
             turn: the turn to begin.
             repeatable: whether a turn of the same key that has ended is begun anew.
+            over: the lapsed turn's reply that this one takes the place of.
         """
         ...
 
@@ -207,12 +255,20 @@ class Turns(Protocol):
         """Give the chat back; the request of a failed turn may be made again."""
         ...
 
+    async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        """Let the turn lapse now, so that another process can recover it."""
+        ...
+
+    async def lapsed(self) -> Sequence[TurnRecord]:
+        """Return the turns whose process died or gave them up."""
+        ...
+
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
         """Mark the running turn as stopping; return it, or None if none runs."""
         ...
 
-    async def renew(self) -> Sequence[ChatId]:
-        """Keep the chats that this process has taken; return those that were asked to stop."""
+    async def renew(self) -> Sequence[TurnRecord]:
+        """Keep the chats that this process has taken; return them, with what was asked of them."""
         ...
 
     async def running_of(self, owner: UserId) -> int:
@@ -245,6 +301,10 @@ class Log(Protocol):
 
     async def end(self, reply_id: ReplyId) -> None:
         """Write the end marker; nothing can follow."""
+        ...
+
+    async def leave(self, reply_id: ReplyId) -> None:
+        """Write no more of a reply whose chat this process has lost; its readers see it end."""
         ...
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
@@ -296,6 +356,8 @@ class Stores:
     turns: Turns
     log: Log
     wake: Wake
+    lease: float = 30.0
+    """Seconds after which a turn lapses whose process does not renew it."""
     prepare: Callable[[], Awaitable[None]] = _nothing_to_do
     """Makes or upgrades what the stores live in; idempotent."""
     close: Callable[[], Awaitable[None]] = _nothing_to_do

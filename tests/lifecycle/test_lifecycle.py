@@ -20,6 +20,8 @@ PATHS = [
     (["approve", "claim", "lapse"], "unknown"),
     (["approve", "claim", "lapse", "resolve_done"], "done"),
     (["approve", "claim", "lapse", "resolve_failed"], "failed"),
+    (["approve", "claim", "release", "claim", "finish"], "done"),
+    (["step", "approve", "claim", "finish"], "done"),
     (["approve", "output"], "done"),
     (["approve", "output_error"], "failed"),
     (["approve", "expire"], "expired"),

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.anyio
 
 A, B, C = ApprovalId("adk-a"), ApprovalId("adk-b"), ApprovalId("adk-c")
 CHAT, OTHER_CHAT = ChatId("chat"), ChatId("other")
-ANN, BOB = UserId("ann"), UserId("bob")
+ANN, BOB, RUNNER = UserId("ann"), UserId("bob"), UserId("runner")
 YES, NO = Verdict(approved=True, by="ann"), Verdict(approved=False, by="bob", reason="No.")
 R1, R2 = ReplyId("reply-1"), ReplyId("reply-2")
 KEPT = 3600.0
@@ -59,7 +59,11 @@ class Backend:
 
 
 @pytest.fixture
-def calls(backend: Backend) -> Calls:
+async def calls(backend: Backend) -> Calls:
+    # A claim needs a turn that holds its chat.
+    for number in range(10):
+        run = TurnRecord(ChatId(f"run-{number}"), RUNNER, ReplyId(f"run-{number}"), "say:1")
+        await backend.stores.turns.begin(run, repeatable=False)
     return backend.stores.calls
 
 
@@ -231,7 +235,7 @@ async def test_call_that_needs_no_decision_takes_none(calls: Calls) -> None:
 async def test_approval_is_a_repeat_also_after_the_call_ran(calls: Calls) -> None:
     await opened(calls)
     await calls.decide(A, YES)
-    claimed = await calls.claim(A, "run-1")
+    claimed = await calls.claim(A, ReplyId("run-1"))
     assert claimed is not None
     await calls.finish(A, claimed.fence, result={"paid": 5}, error=None)
     ruling, call = await calls.decide(A, YES)
@@ -300,10 +304,10 @@ async def test_output_for_a_tool_of_the_server_conflicts(calls: Calls) -> None:
 async def test_approved_call_is_claimed_once(calls: Calls) -> None:
     await opened(calls)
     await calls.decide(A, YES)
-    claimed = await calls.claim(A, "run-1")
+    claimed = await calls.claim(A, ReplyId("run-1"))
     assert claimed is not None
     assert (claimed.state, claimed.fence, claimed.holder) == (CallState.RUNNING, 1, "run-1")
-    assert await calls.claim(A, "run-2") is None
+    assert await calls.claim(A, ReplyId("run-2")) is None
     assert await calls.get(A) == claimed
 
 
@@ -313,7 +317,7 @@ async def test_of_many_claims_at_once_one_is_granted(calls: Calls) -> None:
     granted: list[HeldCall] = []
 
     async def claim(number: int) -> None:
-        claimed = await calls.claim(A, f"run-{number}")
+        claimed = await calls.claim(A, ReplyId(f"run-{number}"))
         if claimed is not None:
             granted.append(claimed)
 
@@ -327,19 +331,19 @@ async def test_call_that_was_not_let_through_cannot_be_claimed(calls: Calls) -> 
     await opened(calls, A)
     await opened(calls, B)
     await calls.decide(B, NO)
-    assert await calls.claim(A, "run-1") is None
-    assert await calls.claim(B, "run-1") is None
+    assert await calls.claim(A, ReplyId("run-1")) is None
+    assert await calls.claim(B, ReplyId("run-1")) is None
 
 
 async def test_call_that_the_client_runs_cannot_be_claimed(calls: Calls) -> None:
     await opened(calls, kind=CallKind.BROWSER, approval=False)
-    assert await calls.claim(A, "run-1") is None
+    assert await calls.claim(A, ReplyId("run-1")) is None
 
 
 async def running(calls: Calls, approval_id: ApprovalId = A) -> HeldCall:
     await opened(calls, approval_id)
     await calls.decide(approval_id, YES)
-    claimed = await calls.claim(approval_id, "run-1")
+    claimed = await calls.claim(approval_id, ReplyId("run-1"))
     assert claimed is not None
     return claimed
 
@@ -384,7 +388,7 @@ async def test_call_whose_end_nobody_saw_is_unknown_and_never_runs_again(calls: 
     assert call is not None
     assert (call.state, call.holder) == (CallState.UNKNOWN, None)
     assert not await calls.finish(A, claimed.fence, result=1, error=None)
-    assert await calls.claim(A, "run-2") is None
+    assert await calls.claim(A, ReplyId("run-2")) is None
 
 
 async def test_call_of_a_running_turn_is_no_orphan(calls: Calls, turns: Turns) -> None:
@@ -464,7 +468,9 @@ async def test_call_that_was_approved_in_time_does_not_expire(
     await calls.decide(A, YES)
     await backend.advance(61.0)
     assert await calls.expire() == []
-    assert await calls.claim(A, "run-1") is not None
+    late = TurnRecord(OTHER_CHAT, RUNNER, ReplyId("late"), "say:1")
+    await backend.stores.turns.begin(late, repeatable=False)
+    assert await calls.claim(A, late.reply_id) is not None
 
 
 async def test_call_expires_when_its_time_has_passed(calls: Calls, backend: Backend) -> None:
@@ -637,12 +643,12 @@ async def test_turn_is_not_restored_over_a_later_one(turns: Turns) -> None:
 
 async def test_running_turn_is_asked_to_stop(turns: Turns) -> None:
     await turns.begin(turn(), repeatable=False)
-    assert await turns.renew() == []
+    assert await turns.renew() == [turn()]
     stopping = await turns.ask_to_stop(CHAT)
     assert stopping is not None
     assert stopping.stopping
     assert await turns.latest(CHAT) == stopping
-    assert await turns.renew() == [CHAT]
+    assert await turns.renew() == [stopping]
 
 
 async def test_turn_that_ended_cannot_be_stopped(turns: Turns) -> None:

@@ -18,8 +18,8 @@ from adk_stream_protocol.identifiers import (
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Began, Busy, Stores, TurnRecord, Verdict
-from adk_stream_protocol.stores.sql import postgres_stores, sqlite_stores
+from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord, Verdict
+from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
 from adk_stream_protocol.wire.entries import Entry
 from support.postgres import PostgresServer
@@ -68,7 +68,10 @@ async def test_a_reply_whose_process_died_ends_with_an_error(tmp_path: Path) -> 
             assert last is not None
             assert last.ended
             assert [type(entry) for entry in last.entries] == [ErrorChunk]
-        assert isinstance(await alive.turns.begin(TURN, repeatable=True), Began)
+        again = await alive.turns.begin(TURN, repeatable=True)
+        assert isinstance(again, Attached)
+        assert again.turn.lapsed
+        assert isinstance(await alive.turns.begin(TURN, repeatable=True, over=REPLY), Began)
 
 
 async def test_a_call_whose_process_died_is_unknown_and_not_run_again(tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ async def test_a_call_whose_process_died_is_unknown_and_not_run_again(tmp_path: 
     async with alive.serving():
         lapsed = await alive.calls.lapse_orphans()
         assert [call.state for call in lapsed] == [CallState.UNKNOWN]
-        assert await alive.calls.claim(approval_id, "r2") is None
+        assert await alive.calls.claim(approval_id, ReplyId("r2")) is None
         zombie = await dead.calls.finish(approval_id, 1, result={"paid": 5}, error=None)
         assert not zombie
     await dead.close()
@@ -93,17 +96,24 @@ async def test_another_process_takes_over_only_when_the_lease_has_lapsed(
 ) -> None:
     url = postgres.create("leases")
     slow, quick = postgres_stores(url), postgres_stores(url)
-    lapsing = postgres_stores(url, lease=-1.0)
+    lapsing = postgres_stores(url, Keeping(lease=-1.0))
     async with slow.serving(), quick.serving(), lapsing.serving():
         await slow.turns.begin(TURN, repeatable=False)
         other = TurnRecord(CHAT, ALICE, ReplyId("r2"), "other")
         assert isinstance(await quick.turns.begin(other, repeatable=False), Busy)
         assert await quick.turns.ask_to_stop(CHAT) is not None
-        assert list(await slow.turns.renew()) == [CHAT]
+        assert [turn.stopping for turn in await slow.turns.renew()] == [True]
         await slow.turns.end(CHAT, REPLY)
         assert isinstance(await lapsing.turns.begin(other, repeatable=False), Began)
-        third = TurnRecord(CHAT, ALICE, ReplyId("r3"), "third")
-        assert isinstance(await quick.turns.begin(third, repeatable=False), Began)
+        third = TurnRecord(CHAT, ALICE, ReplyId("r3"), "third", origin=other.reply_id)
+        busy = await quick.turns.begin(third, repeatable=False)
+        assert isinstance(busy, Busy)
+        assert busy.turn.lapsed
+        assert [turn.reply_id for turn in await quick.turns.lapsed()] == [other.reply_id]
+        for over, outcome in ((REPLY, Busy), (other.reply_id, Began), (other.reply_id, Attached)):
+            again = await quick.turns.begin(third, repeatable=False, over=over)
+            assert isinstance(again, outcome)
+        assert await lapsing.turns.renew() == []
 
 
 async def test_a_reply_is_followed_from_another_process(postgres: PostgresServer) -> None:

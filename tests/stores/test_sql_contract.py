@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from adk_stream_protocol.stores.sql import postgres_stores, sqlite_stores
+from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.stores.sql_log import SqlLog
 from support.postgres import PostgresServer
 
@@ -29,11 +29,11 @@ _AGING = (
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     if request.param == "sqlite":
         file = tmp_path / "stores.db"
-        stores, url = sqlite_stores(str(file), keep_replies=KEPT), f"sqlite+aiosqlite:///{file}"
+        stores, url = sqlite_stores(str(file), Keeping(replies=KEPT)), f"sqlite+aiosqlite:///{file}"
     else:
         server: PostgresServer = request.getfixturevalue("postgres")
         plain = server.create(f"stores-{uuid.uuid4().hex}")
-        stores = postgres_stores(plain, keep_replies=KEPT)
+        stores = postgres_stores(plain, Keeping(replies=KEPT))
         url = plain.replace("postgresql://", "postgresql+asyncpg://")
     engine = create_async_engine(url)
 

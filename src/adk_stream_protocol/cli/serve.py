@@ -47,7 +47,7 @@ def serve(options: ServeOptions) -> int:
     with listen(options.host, options.port) as listener:
 
         async def run() -> None:
-            async with open_database(database, keep_replies=settings.reply_seconds) as opened:
+            async with open_database(database, settings.keeping()) as opened:
                 show_logs(options.log_level)
                 await _serve(agent, opened, settings, listener, options)
 

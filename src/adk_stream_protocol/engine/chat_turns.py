@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from adk_stream_protocol.engine.preparation import Draft
 from adk_stream_protocol.engine.reply import LoggedReply
 from adk_stream_protocol.engine.turn import Turn
-from adk_stream_protocol.errors import ChatBusy, NotRunning, TooMany, trace_of
+from adk_stream_protocol.errors import ChatBusy, Conflict, NotRunning, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
 from adk_stream_protocol.wire.chunks import ErrorChunk
@@ -40,6 +40,14 @@ _KEEP = 2.0
 """How long at most until leases are renewed and stops are seen: hints may be lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A turn of this process, and what ends it at once."""
+
+    turn: Turn
+    scope: anyio.CancelScope
+
+
 @dataclass(slots=True)
 class ChatTurns:
     """Takes chats, produces their turns, gives them back."""
@@ -51,21 +59,25 @@ class ChatTurns:
     """Owns the running turns; None while the server is not running."""
     _after: Callable[[ChatId, UserId], Awaitable[None]] | None = None
     """Called when a turn has ended and its chat is free; None while the server is not running."""
-    _running: dict[ChatId, Turn] = field(default_factory=dict)
+    _recover: Callable[[TurnRecord], Awaitable[None]] | None = None
+    """Called for a turn that lapsed and is in the way; None while the server is not running."""
+    _running: dict[ChatId, _Running] = field(default_factory=dict)
     """The turns that run in this process."""
 
     @asynccontextmanager
     async def serving(
-        self, after: Callable[[ChatId, UserId], Awaitable[None]]
+        self,
+        after: Callable[[ChatId, UserId], Awaitable[None]],
+        recover: Callable[[TurnRecord], Awaitable[None]],
     ) -> AsyncIterator[TaskGroup]:
-        """Run turns until the block ends; then those still running are cancelled."""
+        """Run turns until the block ends; then those still running are handed over."""
         async with anyio.create_task_group() as tasks:
-            self._tasks, self._after = tasks, after
+            self._tasks, self._after, self._recover = tasks, after, recover
             tasks.start_soon(self._keep)
             try:
                 yield tasks
             finally:
-                self._tasks = self._after = None
+                self._tasks = self._after = self._recover = None
                 tasks.cancel_scope.cancel()
 
     @property
@@ -87,12 +99,24 @@ class ChatTurns:
                 f"{self.max_turns} replies of yours are running already. Wait for one to end, or "
                 "stop it."
             )
-        began = await self.try_begin(draft)
-        if isinstance(began, Busy):
-            raise ChatBusy(
-                "A reply is running in this chat. Wait for its end or stop it, then send again."
+        while isinstance(began := await self.try_begin(draft), Busy):
+            if began.turn.origin is None:
+                raise ChatBusy(
+                    "A reply is running in this chat. Wait for its end or stop it, then send again."
+                )
+            # Nobody asked for it: it makes up for a reply that was lost.
+            await self.until_ended(began.turn)
+        if isinstance(began, Attached) and not await self._is_kept(began.turn):
+            raise Conflict(
+                "This message was sent and answered before. Load the chat to see the answer; give "
+                "a new message a new id.",
+                code="message_exists",
             )
         return self.reading(began.turn)
+
+    async def _is_kept(self, turn: TurnRecord) -> bool:
+        """Whether a turn's reply can still be read."""
+        return turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
 
     async def begin_when_free(self, draft: Draft) -> None:
         """Start a turn as soon as the chat is free."""
@@ -111,21 +135,30 @@ class ChatTurns:
                 "The lifespan has not started; mount the router in an app whose lifespan runs.",
                 public_message="The server is starting or stopping. Try again in a moment.",
             )
-        began = await self.stores.turns.begin(draft.record(), repeatable=draft.repeatable)
-        if isinstance(began, Began):
-            await self.stores.log.open(draft.reply_id)
-            await tasks.start(self._produce, draft, began.previous)
-        return began
+        while True:
+            began = await self.stores.turns.begin(
+                draft.record(), repeatable=draft.repeatable, over=draft.over
+            )
+            if isinstance(began, Began):
+                await self.stores.log.open(draft.reply_id)
+                await tasks.start(self._produce, draft, began.previous)
+                return began
+            if not began.turn.lapsed or draft.over is not None or self._recover is None:
+                return began
+            await self._recover(began.turn)
 
     @asynccontextmanager
     async def taken(self, chat_id: ChatId, owner: UserId) -> AsyncIterator[None]:
         """Take a chat to end it: its turn is stopped, none can begin, then the chat is free."""
         record = TurnRecord(chat_id, owner, ReplyId(f"end-{uuid.uuid4()}"), key="end")
+        over: ReplyId | None = None
         while not isinstance(
-            began := await self.stores.turns.begin(record, repeatable=True), Began
+            began := await self.stores.turns.begin(record, repeatable=True, over=over), Began
         ):
-            await self.stop(chat_id)
-            await self.until_ended(began.turn)
+            over = began.turn.reply_id if began.turn.lapsed else None
+            if over is None:
+                await self.stop(chat_id)
+                await self.until_ended(began.turn)
         # Whoever waits for the chat waits for the end of this.
         await self.stores.log.open(record.reply_id)
         try:
@@ -161,13 +194,26 @@ class ChatTurns:
     async def _keep(self) -> None:
         """Renew the leases of the running turns, and stop those that were asked to."""
         while True:
+            held = dict(self._running)
             try:
-                for chat_id in await self.stores.turns.renew():
-                    if chat_id in self._running:
-                        self._running[chat_id].stop()
+                kept = {turn.reply_id: turn for turn in await self.stores.turns.renew()}
             except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
                 logger.error("leases not renewed: %s", trace_of(error))  # noqa: TRY400
-            await self.stores.wake.wait(_TURNS, _KEEP)
+            else:
+                for running in held.values():
+                    self._look_after(running, kept.get(running.turn.reply_id))
+            await self.stores.wake.wait(_TURNS, min(_KEEP, self.stores.lease / 3))
+
+    def _look_after(self, running: _Running, record: TurnRecord | None) -> None:
+        if record is not None and record.stopping:
+            running.turn.stop()
+        elif record is None and running.turn.reply_id in self._replies():
+            # Another process has the chat, or may have it any moment.
+            logger.warning("turn lost", extra={"reply": running.turn.reply_id})
+            running.scope.cancel()
+
+    def _replies(self) -> set[ReplyId]:
+        return {running.turn.reply_id for running in self._running.values()}
 
     async def _produce(
         self,
@@ -185,22 +231,40 @@ class ChatTurns:
         except BaseException:
             await self._take_back(draft, previous)
             raise
-        self._running[draft.chat_id] = turn
+        scope = anyio.CancelScope()
+        self._running[draft.chat_id] = _Running(turn, scope)
         task_status.started()
+        over = False
+        try:
+            with scope:
+                await self._run(draft, turn)
+                over = True
+        finally:
+            with anyio.move_on_after(_LEAVE, shield=True):
+                if over:
+                    await self._give_back(draft, failed=turn.failed)
+                else:
+                    await self._hand_over(draft)
+        if over and self._after is not None and not turn.failed:
+            await self._after(draft.chat_id, draft.owner)
+
+    async def _run(self, draft: Draft, turn: Turn) -> None:
         try:
             current = await self.stores.turns.latest(draft.chat_id)
             if current is not None and current.stopping:
                 turn.stop()
             await turn.produce()
-            await draft.settle(draft)
+            await draft.settle(draft, turn)
         except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
             turn.failed = True
             logger.error("turn not settled: %s", trace_of(error), extra=draft.ids())  # noqa: TRY400
-        finally:
-            with anyio.move_on_after(_LEAVE, shield=True):
-                await self._give_back(draft, failed=turn.failed)
-        if self._after is not None and not turn.failed:
-            await self._after(draft.chat_id, draft.owner)
+
+    async def _hand_over(self, draft: Draft) -> None:
+        """Leave a turn that was cut off to whoever recovers it."""
+        self._running.pop(draft.chat_id, None)
+        await self._surely(self.stores.turns.release, draft.chat_id, draft.reply_id)
+        await self.stores.log.leave(draft.reply_id)
+        logger.info("turn handed over", extra=draft.ids())
 
     async def _take_back(self, draft: Draft, previous: TurnRecord | None) -> None:
         """Undo the taking of a chat for a turn that could not be prepared."""

@@ -11,19 +11,27 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
+
+import anyio
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.preparation import Preparation
+from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
 from adk_stream_protocol.errors import NotFound, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Attached, Busy, Ruling, Stores
-from adk_stream_protocol.translation.history import messages_of, past_turns, retell
+from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
+from adk_stream_protocol.translation.history import (
+    messages_of,
+    past_turns,
+    retell,
+    unanswered,
+)
 from adk_stream_protocol.translation.instructions import (
     Answer,
     Answers,
@@ -33,7 +41,6 @@ from adk_stream_protocol.translation.instructions import (
     Say,
     interpret,
 )
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
 from adk_stream_protocol.wire.requests import ChatRequest
@@ -45,8 +52,19 @@ logger = logging.getLogger(__name__)
 _CALLS = "calls"
 """The topic of hints that held calls changed."""
 
-_SWEEP = 30.0
-"""How long the sweeper sleeps at most: hints may be lost."""
+_SWEEP = 5.0
+"""How long the sweeper sleeps at most: hints may be lost, and processes die without one."""
+
+_PATIENCE = 300.0
+"""How long a chat that cannot be continued is left alone at most, between tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """When a chat is tried next, by the event loop's clock, and the pause before that."""
+
+    at: float
+    pause: float
 
 
 @dataclass(slots=True)
@@ -58,11 +76,14 @@ class Conversations:
     sessions: Sessions
     preparation: Preparation
     turns: ChatTurns
+    recovery: Recovery
+    _tries: dict[ChatId, _Try] = field(default_factory=dict)
+    """The chats that were found to be continued, and could not be yet."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Run turns until the block ends; then those still running are cancelled."""
-        async with self.turns.serving(self._continue_quietly) as tasks:
+        """Run turns until the block ends; then those still running are handed over."""
+        async with self.turns.serving(self._continue_quietly, self._recover) as tasks:
             tasks.start_soon(self._watch_calls)
             yield
 
@@ -100,6 +121,9 @@ class Conversations:
         """Return the newest reply of the chat from its beginning, or None if there is none."""
         await self._check_owner(chat_id, user)
         turn = await self.stores.turns.latest(chat_id)
+        if turn is not None and turn.lapsed:
+            await self._recover(turn)
+            turn = await self.stores.turns.latest(chat_id)
         if turn is None:
             return None
         reply = LoggedReply(chat_id, self.stores.log, turn.reply_id)
@@ -111,6 +135,10 @@ class Conversations:
         await self._check_owner(chat_id, user)
         if await self.turns.stop(chat_id) is not None:
             return True
+        turn = await self.stores.turns.latest(chat_id)
+        if turn is not None and turn.lapsed:
+            # What was cut off is not taken up again.
+            await self.stores.turns.end(chat_id, turn.reply_id)
         cancelled = await self.stores.calls.cancel(chat_id)
         for invocation in dict.fromkeys(call.invocation_id for call in cancelled):
             draft = await self.preparation.note(chat_id, user, invocation, cancelled)
@@ -285,6 +313,19 @@ class Conversations:
             trace = trace_of(error)
             logger.error("chat not continued: %s", trace, extra={"chat": chat_id})  # noqa: TRY400
 
+    async def _recover(self, lapsed: TurnRecord) -> None:
+        """Go on where a turn was cut off, unless another process does already."""
+        began = await self.turns.try_begin(self.recovery.draft(lapsed))
+        if isinstance(began, Began):
+            logger.info("turn recovered", extra={"chat": lapsed.chat_id, "reply": lapsed.reply_id})
+
+    async def _recover_quietly(self, lapsed: TurnRecord) -> None:
+        try:
+            await self._recover(lapsed)
+        except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
+            trace = trace_of(error)
+            logger.error("turn not recovered: %s", trace, extra={"chat": lapsed.chat_id})  # noqa: TRY400
+
     async def _watch_calls(self) -> None:
         while True:
             wait = _SWEEP
@@ -295,14 +336,34 @@ class Conversations:
             await self.stores.wake.wait(_CALLS, wait)
 
     async def _sweep(self) -> float:
-        """Expire what is due and mark what was left running; return when to look again."""
+        """Do what is due and what others left undone; return when to look again."""
         calls = self.stores.calls
-        for call in (*await calls.expire(), *await calls.lapse_orphans()):
+        for turn in await self.stores.turns.lapsed():
+            if self._is_due(turn.chat_id):
+                await self._recover_quietly(turn)
+        for call in (*await calls.expire(), *await self.ledger.settle_orphans()):
             ids = {"chat": call.chat_id, "call": call.call_id, "state": call.state.value}
             logger.info("call settled by itself", extra=ids)
             await self._continue_quietly(call.chat_id, call.owner)
+        for chat_id, owner in await calls.undelivered():
+            if self._is_due(chat_id):
+                await self._continue_quietly(chat_id, owner)
+        longest = min(_SWEEP, self.stores.lease)
         due = await calls.next_expiry()
-        return _SWEEP if due is None else max(0.0, min(_SWEEP, due - await calls.now()))
+        return longest if due is None else max(0.0, min(longest, due - await calls.now()))
+
+    def _is_due(self, chat_id: ChatId) -> bool:
+        """Whether a chat is tried now: one that fails again and again is tried ever more rarely."""
+        now = anyio.current_time()
+        self._tries = {
+            name: known for name, known in self._tries.items() if now < known.at + _PATIENCE
+        }
+        known = self._tries.get(chat_id)
+        if known is not None and now < known.at:
+            return False
+        pause = 1.0 if known is None else min(known.pause * 2, _PATIENCE)
+        self._tries[chat_id] = _Try(now + pause, pause)
+        return True
 
     # Whose is it
 
@@ -326,7 +387,7 @@ class Conversations:
             return known
         for past in past_turns(await self.sessions.events(chat_id, user)):
             _, told = retell(past, {}, self.preparation.options)
-            for held in _unanswered(told):
+            for held in unanswered(told):
                 await self.ledger.open(
                     held,
                     owner=user,
@@ -335,12 +396,6 @@ class Conversations:
                     lane=past.lane_of(held.request_id),
                 )
         return await self.stores.calls.of_chat(chat_id)
-
-
-def _unanswered(told: Sequence[Entry]) -> list[CallHeld]:
-    answered = {entry.approval_id for entry in told if isinstance(entry, CallAnswered)}
-    held = [entry for entry in told if isinstance(entry, CallHeld)]
-    return [entry for entry in held if entry.approval_id not in answered]
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:

@@ -45,10 +45,10 @@ from adk_stream_protocol.wire.chunks import (
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import digest, jsonable
 
-__all__ = ["Draft", "Preparation"]
+__all__ = ["Draft", "Preparation", "by_lane"]
 
 
-async def _nothing_to_settle(_draft: Draft) -> None:
+async def _nothing_to_settle(_draft: Draft, _turn: Turn) -> None:
     """Most turns deliver no answers."""
 
 
@@ -61,17 +61,21 @@ class Draft:
     key: str
     """Names what is asked, so that a repeated request is recognised."""
     prepare: Callable[[Draft], Awaitable[Turn]]
-    settle: Callable[[Draft], Awaitable[None]] = _nothing_to_settle
+    settle: Callable[[Draft, Turn], Awaitable[None]] = _nothing_to_settle
     """Called when the turn is over, before the chat is free."""
     repeatable: bool = False
     """True: the same may be asked again once it has ended."""
     delivers: tuple[ApprovalId, ...] = ()
     """The held calls whose answers this turn gives to ADK."""
+    over: ReplyId | None = None
+    """The lapsed turn's reply that this one takes the place of; None: the chat is free."""
+    origin: ReplyId | None = None
+    """The first reply of the request, if this one makes up for it."""
     reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))
 
     def record(self) -> TurnRecord:
         """Return the row that takes the chat."""
-        return TurnRecord(self.chat_id, self.owner, self.reply_id, self.key)
+        return TurnRecord(self.chat_id, self.owner, self.reply_id, self.key, origin=self.origin)
 
     def ids(self) -> dict[str, object]:
         """Return what a log line says of the turn."""
@@ -130,7 +134,7 @@ class Preparation:
             owner,
             key=f"answers:{':'.join(ids)}",
             prepare=partial(self._prepare_continuation, invocation, calls),
-            settle=self._settle,
+            settle=self.settle,
             delivers=ids,
         )
 
@@ -191,9 +195,9 @@ class Preparation:
                 code="message_exists",
             )
         if known:
-            await self._rewind(draft, turns, known[0])
+            await self.rewind(draft, turns, known[0])
         await self._ensure_session(draft, content)
-        return self._fresh(draft, content, user_message)
+        return self.fresh(draft, content, user_message)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -204,14 +208,14 @@ class Preparation:
         turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
         target = _target(turns, asked)
         if target is not None and target.said is not None:
-            await self._rewind(draft, turns, target)
-            return self._fresh(draft, target.said, target.user_message_id)
+            await self.rewind(draft, turns, target)
+            return self.fresh(draft, target.said, target.user_message_id)
         if asked.message is None:
             raise BadRequest("There is no message to answer again.", code="nothing_to_regenerate")
         # The server never saw the message: its first request failed before it was stored.
         content = user_content(asked.message, self.content_limits)
         await self._ensure_session(draft, content)
-        return self._fresh(draft, content, MessageId(asked.message.id))
+        return self.fresh(draft, content, MessageId(asked.message.id))
 
     async def _prepare_continuation(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
@@ -220,24 +224,25 @@ class Preparation:
         translator, opening = await self._resumed(turn, calls)
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
         # ADK reads the answers of one agent at a time: the last user event, in its own branch.
-        runs = [
-            self._run(scope, answers_content(own), user=turn.user_message_id, turn=turn.message_id)
-            for own in _by_lane(calls)
-        ]
-        return self._turn(draft, translator, opening, scope=scope, runs=runs)
+        runs = [self.run(scope, answers_content(own), turn, draft) for own in by_lane(calls)]
+        return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
-    async def _settle(self, draft: Draft) -> None:
+    async def settle(self, draft: Draft, turn: Turn) -> None:
         """Look at answers that ADK was to get: those it has not got can be delivered again."""
         stored = await self._responses(draft.chat_id, draft.owner)
         lost: list[ApprovalId] = []
-        for approval_id in draft.delivers:
-            call = await self.ledger.calls.get(approval_id)
-            if call is not None and call.request_id not in stored:
-                lost.append(approval_id)
-            elif call is not None and call.state is CallState.APPROVED:
-                # ADK has the answer and will not ask again, but the tool never started.
-                await self.ledger.calls.abort(approval_id)
-        await self.ledger.calls.undeliver(lost)
+        for call in await self.ledger.calls.of_chat(draft.chat_id):
+            if call.delivered_in != draft.reply_id:
+                continue
+            if call.state is CallState.APPROVED and (turn.stopped or call.request_id in stored):
+                # Stopped; or ADK has the answer and will not ask again. The tool never started.
+                await self.ledger.calls.abort(call.approval_id)
+            elif call.request_id not in stored and not turn.stopped:
+                lost.append(call.approval_id)
+        if lost:
+            await self.ledger.calls.undeliver(lost)
+            # The same answers will be delivered by another turn: this one's key must be free.
+            turn.failed = True
 
     async def _responses(self, chat_id: ChatId, owner: UserId) -> set[str]:
         """Return the requests that the session holds the user's answers to."""
@@ -254,7 +259,7 @@ class Preparation:
         turn = await self._past(draft.chat_id, draft.owner, invocation)
         translator, opening = await self._resumed(turn, calls)
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
-        return self._turn(draft, translator, opening, scope=scope)
+        return self.turn(draft, translator, opening, scope=scope)
 
     async def _resumed(
         self, turn: PastTurn, answered: Sequence[HeldCall]
@@ -273,17 +278,26 @@ class Preparation:
             told += translator.answer(call_answered(call))
         return translator, told
 
-    def _fresh(self, draft: Draft, content: types.Content, user_message: MessageId) -> Turn:
-        message = MessageId(f"msg-{uuid.uuid4()}")
+    def fresh(
+        self,
+        draft: Draft,
+        content: types.Content,
+        user_message: MessageId,
+        message: MessageId | None = None,
+    ) -> Turn:
+        """Return a turn that answers what the user said."""
+        message = message or MessageId(f"msg-{uuid.uuid4()}")
         translator = EventTranslator(message, self.options)
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
-        run = self._run(scope, content, user=user_message, turn=message)
+        past = PastTurn(InvocationId(""), message, user_message)
+        run = self.run(scope, content, past, draft)
         opening = [OwnBegins(), *translator.begin()]
-        return self._turn(draft, translator, opening, scope=scope, runs=[run])
+        return self.turn(draft, translator, opening, scope=scope, runs=[run])
 
-    def _run(
-        self, scope: RunScope, content: types.Content, *, user: MessageId, turn: MessageId
+    def run(
+        self, scope: RunScope, content: types.Content, past: PastTurn, draft: Draft
     ) -> UnaryRun:
+        """Return a run of the agent whose events are stamped as the draft's."""
         return UnaryRun(
             self.sessions.runner,
             content,
@@ -291,11 +305,16 @@ class Preparation:
             config=unary_config(
                 max_llm_calls=self.max_llm_calls,
                 tool_threads=self.tool_threads,
-                stamp=stamp(user_message=user, message=turn),
+                stamp=stamp(
+                    user_message=past.user_message_id,
+                    message=past.message_id,
+                    # Of all that make up for one reply: what is stored is the request's.
+                    reply=draft.origin or draft.reply_id,
+                ),
             ),
         )
 
-    def _turn(
+    def turn(
         self,
         draft: Draft,
         translator: EventTranslator,
@@ -304,6 +323,8 @@ class Preparation:
         scope: RunScope,
         runs: Sequence[UnaryRun] = (),
     ) -> Turn:
+        """Return a turn that begins with the opening and follows the runs."""
+
         async def keep_text(like: Event, text: str) -> None:
             await self.sessions.keep_text(
                 draft.chat_id,
@@ -329,7 +350,8 @@ class Preparation:
         now = await self.ledger.calls.now()
         await self.sessions.ensure(draft.chat_id, draft.owner, said=content, now=now)
 
-    async def _rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
+    async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
+        """Take back a turn and all since, and the calls that wait in them."""
         taken_back = [turn.invocation_id for turn in turns[turns.index(target) :]]
         await self.ledger.calls.cancel(draft.chat_id, taken_back)
         await self.sessions.rewind(draft.chat_id, draft.owner, target.invocation_id)
@@ -344,7 +366,8 @@ class Preparation:
         return {call.request_id: call for call in await self.ledger.calls.of_chat(chat_id)}
 
 
-def _by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
+def by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
+    """Return the calls of each agent: ADK takes the answers of one at a time."""
     lanes: dict[str, list[HeldCall]] = {}
     for call in calls:
         lanes.setdefault(call.lane, []).append(call)

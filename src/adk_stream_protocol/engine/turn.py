@@ -58,6 +58,8 @@ class Turn:
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
+    told: bool = False
+    """The opening ends the reply: there is nothing to conclude."""
     failed: bool = False
     """The reply ended with an error."""
     _last: Event | None = None
@@ -73,6 +75,11 @@ class Turn:
         self._stop_asked = True
         self.scope.notify()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether someone asked it to end."""
+        return self._stop_asked
+
     async def produce(self) -> None:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         try:
@@ -81,15 +88,16 @@ class Turn:
                 watch.start_soon(self._watch)
                 with self._following:
                     await self._follow()
-                await self._conclude()
+                if not self.told:
+                    await self._conclude()
                 watch.cancel_scope.cancel()
         except BaseException as error:  # the edge: a reply must end, whatever broke
             if not _is_failure(error):
+                # The turn is handed over as it stands, its running calls included.
                 raise
             await self._fail(error)
-        finally:
-            with anyio.move_on_after(5, shield=True):
-                await self._leave_no_call_running()
+        with anyio.move_on_after(5, shield=True):
+            await self._leave_no_call_running()
 
     async def _follow(self) -> None:
         run_scope.set(self.scope)

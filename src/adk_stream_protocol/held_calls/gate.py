@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
-from adk_stream_protocol.identifiers import CallId, ChatId, UserId
+from adk_stream_protocol.identifiers import CallId, ChatId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
@@ -38,6 +38,11 @@ run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 _STOPPED = "Stopped before it ran."
 _TOO_MANY = "Too many calls wait for a decision already; this one was not asked for."
 _NOT_RELEASED = "This call was not released; it was not run."
+_UNKNOWN = (
+    "The server was interrupted while this ran. It is not known whether it took effect: do not "
+    "call it again before a person has checked."
+)
+_ENDED = frozenset({CallState.DONE, CallState.FAILED})
 _CHANGED = "The arguments are not the ones that were approved; the call was not run."
 
 
@@ -47,8 +52,8 @@ class RunScope:
 
     owner: UserId
     chat_id: ChatId
-    holder: str
-    """Names this run in the ledger."""
+    holder: ReplyId
+    """The reply that the run writes: names it in the ledger."""
     stopping: bool = False
     """No further tool may start."""
     asking: int = 0
@@ -233,8 +238,11 @@ class Gate(BasePlugin):
         call = await self._held(scope, tool_context)
         if call is None or not call.approved:
             return _refusal(call)
-        if call.kind is CallKind.BROWSER:
-            return _browser_result(call)
+        if call.kind is CallKind.BROWSER or call.state in _ENDED:
+            # Ended before, in a process that died before ADK had the result.
+            return _result(call)
+        if call.state is CallState.UNKNOWN:
+            return {"error": _UNKNOWN}
         if digest(as_object(jsonable(tool_args))) != call.arguments_hash:
             return {"error": _CHANGED}
         claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
@@ -264,7 +272,7 @@ def _refusal(call: HeldCall | None) -> dict[str, Any]:
     return {"error": outcome_text(call_answered(call))}
 
 
-def _browser_result(call: HeldCall) -> dict[str, Any]:
+def _result(call: HeldCall) -> dict[str, Any]:
     if call.error is not None:
         return {"error": call.error}
     return dict(call.result) if isinstance(call.result, dict) else {"result": call.result}

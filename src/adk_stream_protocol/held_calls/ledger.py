@@ -7,20 +7,27 @@ place that turns a request of ADK's into a row.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from adk_stream_protocol.errors import NotFound
+import anyio
+
+from adk_stream_protocol.errors import NotFound, trace_of
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import Calls, Ruling, Verdict
 from adk_stream_protocol.translation.instructions import Answer, Decision
 from adk_stream_protocol.wire.entries import CallHeld
-from adk_stream_protocol.wire.values import as_object, digest
+from adk_stream_protocol.wire.values import JsonObject, as_object, digest, jsonable
 
 __all__ = ["Ledger"]
 
 logger = logging.getLogger(__name__)
+
+_RECONCILE: Final = 30.0
+"""How long a tool may take to tell what a call of it did."""
 
 _ADK_HINT = "Please approve or reject the tool call"
 
@@ -68,6 +75,8 @@ class Ledger:
                 risk=rule.risk,
                 payload=held.payload,
                 ui=rule.ui,
+                idempotent=rule.idempotent,
+                trail=(_opened(owner, now, arguments),),
             )
         )
         logger.info("call held", extra=_ids(call))
@@ -113,11 +122,40 @@ class Ledger:
             logger.info("call answered", extra={**_ids(call), "ruling": ruling})
         return ruling, call
 
+    async def settle_orphans(self) -> Sequence[HeldCall]:
+        """Settle the calls whose process died while it ran them; return how each stands.
+
+        A tool that can tell what it did is asked; else nobody knows, and it is not run again.
+        """
+        return [await self._reconciled(call) for call in await self.calls.lapse_orphans()]
+
+    async def _reconciled(self, call: HeldCall) -> HeldCall:
+        reconcile = self.policy.rule(call.tool_name).reconcile
+        if call.state is not CallState.UNKNOWN or reconcile is None:
+            return call
+        try:
+            with anyio.fail_after(_RECONCILE):
+                known = await reconcile(call.call_id)
+        except Exception as error:  # noqa: BLE001  # the edge: whatever an app's own code raises
+            logger.warning("call not reconciled: %s", trace_of(error), extra=_ids(call))
+            return call
+        if known is None:
+            return call
+        by = Verdict(known.error is None, by="reconcile", via="tool")
+        _, resolved = await self.calls.resolve(
+            call.approval_id, by, result=jsonable(known.result), error=known.error
+        )
+        return resolved
+
 
 def _hint(rule: ToolRule, held: CallHeld) -> str:
     # ADK's own words tell a developer what to send; a person needs none of that.
     asked_by_adk = held.hint.startswith(_ADK_HINT)
     return rule.hint or ("" if asked_by_adk else held.hint)
+
+
+def _opened(owner: UserId, now: float, arguments: JsonObject) -> JsonObject:
+    return {"at": now, "event": "open", "by": owner, "argumentsHash": digest(arguments)}
 
 
 def _ids(call: HeldCall) -> dict[str, object]:

@@ -6,7 +6,7 @@ shown, how long it waits, and which tools run in the browser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -15,10 +15,20 @@ from google.adk.tools.base_tool import BaseTool
 
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["RULE_KEY", "Policy", "ToolRule"]
+__all__ = ["RULE_KEY", "Policy", "Reconciled", "ToolRule"]
 
 RULE_KEY: Final = "adk_stream_rule"
 """Where a tool carries its own rule, in ADK's `BaseTool.custom_metadata`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What became of a call whose process died while it ran."""
+
+    result: object = None
+    """What the tool would have returned."""
+    error: str | None = None
+    """Why it failed, in public words; None: it did what it was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,11 @@ class ToolRule:
     """For a browser tool: the person is asked before the browser runs it."""
     ui: JsonObject = field(default_factory=dict)
     """Free metadata for the client's card."""
+    idempotent: bool = False
+    """The tool may be run again under the same call id (`tool_context.function_call_id`): a
+    second run of it changes nothing. It is, when the process dies while the tool runs."""
+    reconcile: Callable[[str], Awaitable[Reconciled | None]] | None = None
+    """Says what a call of this id did, when the process died while it ran; None: not known."""
 
     def over(self, other: ToolRule) -> ToolRule:
         """Return this rule with what it leaves open filled from another.
@@ -54,6 +69,8 @@ class ToolRule:
             browser=self.browser or other.browser,
             approval=self.approval or other.approval,
             ui={**other.ui, **self.ui},
+            idempotent=self.idempotent or other.idempotent,
+            reconcile=self.reconcile or other.reconcile,
         )
 
 

@@ -23,6 +23,7 @@ from adk_stream_protocol.stores.opening import (
     database_text,
     open_stores,
 )
+from adk_stream_protocol.stores.sql import Keeping
 
 __all__ = ["OpenDatabase", "open_database"]
 
@@ -37,7 +38,7 @@ class OpenDatabase:
 
 @asynccontextmanager
 async def open_database(
-    database: Database, *, keep_replies: float = 3600.0
+    database: Database, keeping: Keeping | None = None
 ) -> AsyncIterator[OpenDatabase]:
     """Open a database, make its tables if there are none, and close it when the block ends.
 
@@ -45,7 +46,7 @@ async def open_database(
         BadRequest: it cannot be reached or read; the message says why.
         Conflict: another process has the SQLite file.
     """
-    with open_stores(database, keep_replies=keep_replies) as stores:
+    with open_stores(database, keeping) as stores:
         url = _url(database)
         if url is None:
             yield OpenDatabase(stores, InMemorySessionService())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.stores.sql import Keeping
 
 __all__ = ["Settings"]
 
@@ -32,6 +33,10 @@ class Settings:
     """How often an idle stream sends a comment, so that proxies keep it open."""
     reply_seconds: float = 3600.0
     """How long an ended reply can be resumed."""
+    record_seconds: float = 90 * 86400.0
+    """How long settled calls are kept, and so how far back the audit trail reaches."""
+    lease_seconds: float = 30.0
+    """How long a turn may be silent before another instance takes it over."""
     body_bytes: int = 1024 * 1024
     """The largest request without files."""
     body_with_files_bytes: int = 20 * 1024 * 1024
@@ -71,6 +76,12 @@ class Settings:
             if name in given:
                 values[setting.name] = _parsed(name, given[name], setting.default)
         return dataclasses.replace(cls(), **values)  # type: ignore[arg-type]  # parsed by kind
+
+    def keeping(self) -> Keeping:
+        """Return how long the stores keep what."""
+        return Keeping(
+            replies=self.reply_seconds, calls=self.record_seconds, lease=self.lease_seconds
+        )
 
 
 def _parsed(name: str, text: str, default: object) -> object:

@@ -23,6 +23,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.preparation import Preparation
+from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import TurnLimits
 from adk_stream_protocol.held_calls.gate import CallBook, Gate
@@ -175,6 +176,7 @@ def _service(
         sessions=sessions,
         preparation=preparation,
         turns=ChatTurns(stores, max_turns=settings.max_turns),
+        recovery=Recovery(preparation),
     )
     return Service(conversations, policy, settings, identify)
 

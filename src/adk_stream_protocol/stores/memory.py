@@ -6,9 +6,11 @@ No method awaits between looking and storing, so each is one compare-and-set.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 
@@ -34,11 +36,13 @@ from adk_stream_protocol.ports import (
 from adk_stream_protocol.stores.rulings import (
     FAILED_KEY,
     WITHDRAWN,
+    decision_event,
+    decision_note,
     output_ruling,
     verdict_ruling,
 )
 from adk_stream_protocol.wire.entries import Entry
-from adk_stream_protocol.wire.values import JsonValue
+from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = ["MemoryCalls", "MemoryLog", "MemoryTurns", "MemoryWake", "memory_stores"]
 
@@ -51,98 +55,131 @@ class MemoryCalls:
     def __init__(self, clock: Clock = time.time) -> None:
         self._clock = clock
         self._rows: dict[ApprovalId, HeldCall] = {}
+        # The ids of each chat's and each user's calls, oldest first.
+        self._by_chat: dict[ChatId, dict[ApprovalId, None]] = {}
+        self._by_owner: dict[UserId, dict[ApprovalId, None]] = {}
 
     async def now(self) -> float:
         return self._clock()
 
     async def open(self, call: HeldCall) -> HeldCall:
-        return self._rows.setdefault(call.approval_id, call)
+        if call.approval_id not in self._rows:
+            self._rows[call.approval_id] = call
+            self._by_chat.setdefault(call.chat_id, {})[call.approval_id] = None
+            self._by_owner.setdefault(call.owner, {})[call.approval_id] = None
+        return self._rows[call.approval_id]
 
     async def get(self, approval_id: ApprovalId) -> HeldCall | None:
         return self._rows.get(approval_id)
 
     async def of_chat(self, chat_id: ChatId) -> Sequence[HeldCall]:
-        return [call for call in self._rows.values() if call.chat_id == chat_id]
+        return [self._rows[name] for name in self._by_chat.get(chat_id, ())]
 
     async def of_owner(self, owner: UserId, state: CallState | None = None) -> Sequence[HeldCall]:
-        return [
-            call
-            for call in self._rows.values()
-            if call.owner == owner and (state is None or call.state is state)
-        ]
+        calls = [self._rows[name] for name in self._by_owner.get(owner, ())]
+        return [call for call in calls if state is None or call.state is state]
 
     async def latest(self, chat_id: ChatId, call_id: CallId) -> HeldCall | None:
-        for call in reversed(self._rows.values()):
-            if call.chat_id == chat_id and call.call_id == call_id:
-                return call
-        return None
+        calls = [call for call in await self.of_chat(chat_id) if call.call_id == call_id]
+        return calls[-1] if calls else None
 
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
         call = self._rows[approval_id]
         if call.state is not CallState.PENDING or not call.approval:
             return verdict_ruling(call, verdict), call
         if call.expires_at <= self._clock():
-            return "conflict", self._expire(call)
-        decided = dataclasses.replace(
-            call.after(CallEvent.APPROVE if verdict.approved else CallEvent.DENY),
+            return "conflict", self._settle(call, CallEvent.EXPIRE)
+        if call.step != verdict.step:
+            return verdict_ruling(call, verdict), call
+        event = decision_event(verdict)
+        if verdict.edited is not None:
+            call = dataclasses.replace(call, edited=verdict.edited, edited_hash=verdict.edited_hash)
+        note = decision_note(event, verdict)
+        if event is CallEvent.STEP:
+            return "accepted", self._change(call, event, note, step=call.step + 1)
+        return "accepted", self._change(
+            call,
+            event,
+            note,
             decided_at=self._clock(),
             decided_by=verdict.by,
+            decided_via=verdict.via or None,
             decision_id=verdict.decision_id,
             reason=verdict.reason,
+            remember=verdict.remember,
+            automatic=verdict.automatic,
         )
-        self._rows[approval_id] = decided
-        return "accepted", decided
 
     async def give(
         self, approval_id: ApprovalId, *, output: JsonValue, error: str | None
     ) -> tuple[Ruling, HeldCall]:
         call = self._rows[approval_id]
         if call.state is CallState.APPROVED and call.kind is not CallKind.TOOL:
-            given = dataclasses.replace(
-                call.after(CallEvent.OUTPUT if error is None else CallEvent.OUTPUT_ERROR),
-                result=output,
-                error=error,
-                done_at=self._clock(),
-            )
-            self._rows[approval_id] = given
+            event = CallEvent.OUTPUT if error is None else CallEvent.OUTPUT_ERROR
+            given = self._change(call, event, result=output, error=error, done_at=self._clock())
             return "accepted", given
         return output_ruling(call, output, error), call
 
-    async def claim(self, approval_id: ApprovalId, holder: str) -> HeldCall | None:
+    async def claim(self, approval_id: ApprovalId, holder: ReplyId) -> HeldCall | None:
         call = self._rows[approval_id]
         if call.state is not CallState.APPROVED or call.kind is not CallKind.TOOL:
             return None
-        claimed = dataclasses.replace(
-            call.after(CallEvent.CLAIM), fence=call.fence + 1, holder=holder
-        )
-        self._rows[approval_id] = claimed
-        return claimed
+        note = {"event": CallEvent.CLAIM.value, "by": holder}
+        return self._change(call, CallEvent.CLAIM, note, fence=call.fence + 1, holder=holder)
 
     async def finish(
         self, approval_id: ApprovalId, fence: int, *, result: JsonValue, error: str | None
     ) -> bool:
-        call = self._rows[approval_id]
-        if call.state is not CallState.RUNNING or call.fence != fence:
-            return False
-        self._rows[approval_id] = dataclasses.replace(
-            call.after(CallEvent.FINISH if error is None else CallEvent.FAIL),
-            result=result,
-            error=error,
-            done_at=self._clock(),
-            holder=None,
-        )
-        return True
+        event = CallEvent.FINISH if error is None else CallEvent.FAIL
+        ended = {"result": result, "error": error, "done_at": self._clock()}
+        return self._end(approval_id, fence, event, **ended)
 
     async def lapse(self, approval_id: ApprovalId, fence: int) -> bool:
-        call = self._rows[approval_id]
-        if call.state is not CallState.RUNNING or call.fence != fence:
-            return False
-        self._rows[approval_id] = dataclasses.replace(call.after(CallEvent.LAPSE), holder=None)
-        return True
+        return self._end(approval_id, fence, CallEvent.LAPSE)
 
     async def lapse_orphans(self) -> Sequence[HeldCall]:
         # A process that dies takes these rows along.
         return []
+
+    async def resolve(
+        self, approval_id: ApprovalId, verdict: Verdict, *, result: JsonValue, error: str | None
+    ) -> tuple[Ruling, HeldCall]:
+        call = self._rows[approval_id]
+        if call.state is not CallState.UNKNOWN:
+            return output_ruling(call, result, error), call
+        event = CallEvent.RESOLVE_DONE if error is None else CallEvent.RESOLVE_FAILED
+        known = {"result": result, "error": error, "done_at": self._clock()}
+        return "accepted", self._change(call, event, decision_note(event, verdict), **known)
+
+    async def pending(self, limit: int) -> Sequence[HeldCall]:
+        waiting = (call for call in self._rows.values() if call.state is CallState.PENDING)
+        return list(itertools.islice((call for call in waiting if call.approval), limit))
+
+    async def count_pending(self) -> int:
+        return sum(
+            call.state is CallState.PENDING and call.approval for call in self._rows.values()
+        )
+
+    async def undelivered(self) -> Sequence[tuple[ChatId, UserId]]:
+        chats = {
+            call.chat_id: call.owner
+            for call in self._rows.values()
+            if call.is_deliverable and call.state is not CallState.CANCELLED
+        }
+        return list(chats.items())
+
+    async def purge(self, keep: float) -> int:
+        limit = self._clock() - keep
+        old = [
+            call
+            for call in self._rows.values()
+            if call.is_settled and (call.done_at or call.decided_at or call.created_at) < limit
+        ]
+        for call in old:
+            del self._rows[call.approval_id]
+            del self._by_chat[call.chat_id][call.approval_id]
+            del self._by_owner[call.owner][call.approval_id]
+        return len(old)
 
     async def cancel(
         self, chat_id: ChatId, invocations: Iterable[InvocationId] | None = None
@@ -172,7 +209,7 @@ class MemoryCalls:
     async def expire(self) -> Sequence[HeldCall]:
         now = self._clock()
         due = [call for call in self._rows.values() if call.is_open and call.expires_at <= now]
-        return [self._expire(call) for call in due]
+        return [self._settle(call, CallEvent.EXPIRE) for call in due]
 
     async def next_expiry(self) -> float | None:
         return min((call.expires_at for call in self._rows.values() if call.is_open), default=None)
@@ -182,20 +219,32 @@ class MemoryCalls:
             call = self._rows[approval_id]
             self._rows[approval_id] = dataclasses.replace(call, delivered_in=reply_id)
 
-    def _expire(self, call: HeldCall) -> HeldCall:
-        return self._settle(call, CallEvent.EXPIRE)
+    def _end(self, approval_id: ApprovalId, fence: int, event: CallEvent, **more: Any) -> bool:
+        call = self._rows[approval_id]
+        if call.state is not CallState.RUNNING or call.fence != fence:
+            return False
+        self._change(call, event, holder=None, **more)
+        return True
 
     def _settle(self, call: HeldCall, event: CallEvent) -> HeldCall:
-        settled = dataclasses.replace(call.after(event), decided_at=self._clock())
-        self._rows[call.approval_id] = settled
-        return settled
+        return self._change(call, event, decided_at=self._clock())
+
+    def _change(
+        self, call: HeldCall, event: CallEvent, note: JsonObject | None = None, **more: Any
+    ) -> HeldCall:
+        """Store the call as an event leaves it, the trail included."""
+        line = {"at": self._clock(), **(note or {"event": event.value})}
+        changed = dataclasses.replace(call.after(event), trail=(*call.trail, line), **more)
+        self._rows[call.approval_id] = changed
+        return changed
 
 
 class MemoryTurns:
-    """The newest turn of each chat."""
+    """The newest turn of each chat, and the requests that were made."""
 
     def __init__(self) -> None:
         self._turns: dict[ChatId, TurnRecord] = {}
+        self._requests: dict[tuple[ChatId, str], ReplyId] = {}
 
     async def owner_of(self, chat_id: ChatId) -> UserId | None:
         turn = self._turns.get(chat_id)
@@ -204,20 +253,35 @@ class MemoryTurns:
     async def latest(self, chat_id: ChatId) -> TurnRecord | None:
         return self._turns.get(chat_id)
 
-    async def begin(self, turn: TurnRecord, *, repeatable: bool) -> Began | Attached | Busy:
+    async def begin(
+        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None = None
+    ) -> Began | Attached | Busy:
         current = self._turns.get(turn.chat_id)
-        if current is not None:
-            same = current.key == turn.key
-            if same and (current.running or not repeatable):
-                return Attached(current)
-            if current.running:
-                return Busy(current)
+        earlier = self._requests.get((turn.chat_id, turn.key))
+        if current is None or (over is not None and _may_take(current, over)):
+            return self._begin(turn, current, over)
+        if not repeatable and earlier is not None and earlier != current.reply_id and over is None:
+            return Attached(dataclasses.replace(turn, reply_id=earlier, running=False))
+        if current.running or current.lapsed:
+            return Attached(current) if current.key == turn.key else Busy(current)
+        if current.key == turn.key and not repeatable:
+            return Attached(current)
+        return self._begin(turn, current, None)
+
+    def _begin(self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId | None) -> Began:
         self._turns[turn.chat_id] = turn
+        if over is None:
+            self._requests[turn.chat_id, turn.key] = turn.reply_id
+        else:
+            self._repoint(over, turn.reply_id)
         return Began(turn, current)
 
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
         if self._turns.get(turn.chat_id, turn).reply_id != turn.reply_id:
             return
+        if turn.origin is not None and previous is not None:
+            self._repoint(turn.reply_id, previous.reply_id)
+        self._forget_request(turn.reply_id)
         if previous is None:
             self._turns.pop(turn.chat_id, None)
         else:
@@ -225,9 +289,20 @@ class MemoryTurns:
 
     async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
         turn = self._turns.get(chat_id)
+        if failed:
+            self._forget_request(reply_id)
         if turn is not None and turn.reply_id == reply_id:
             key = FAILED_KEY if failed else turn.key
-            self._turns[chat_id] = dataclasses.replace(turn, running=False, key=key)
+            ended = dataclasses.replace(turn, running=False, lapsed=False, key=key)
+            self._turns[chat_id] = ended
+
+    async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        turn = self._turns.get(chat_id)
+        if turn is not None and turn.reply_id == reply_id and turn.running:
+            self._turns[chat_id] = dataclasses.replace(turn, running=False, lapsed=True)
+
+    async def lapsed(self) -> Sequence[TurnRecord]:
+        return [turn for turn in self._turns.values() if turn.lapsed]
 
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
         turn = self._turns.get(chat_id)
@@ -236,14 +311,30 @@ class MemoryTurns:
         self._turns[chat_id] = dataclasses.replace(turn, stopping=True)
         return self._turns[chat_id]
 
-    async def renew(self) -> Sequence[ChatId]:
-        return [turn.chat_id for turn in self._turns.values() if turn.running and turn.stopping]
+    async def renew(self) -> Sequence[TurnRecord]:
+        return [turn for turn in self._turns.values() if turn.running]
 
     async def running_of(self, owner: UserId) -> int:
         return sum(turn.running and turn.owner == owner for turn in self._turns.values())
 
     async def forget(self, chat_id: ChatId) -> None:
         self._turns.pop(chat_id, None)
+        for request in [request for request in self._requests if request[0] == chat_id]:
+            del self._requests[request]
+
+    def _repoint(self, reply_id: ReplyId, to: ReplyId) -> None:
+        for request, answered_in in self._requests.items():
+            if answered_in == reply_id:
+                self._requests[request] = to
+
+    def _forget_request(self, reply_id: ReplyId) -> None:
+        asked = [request for request, reply in self._requests.items() if reply == reply_id]
+        for request in asked:
+            del self._requests[request]
+
+
+def _may_take(current: TurnRecord, over: ReplyId) -> bool:
+    return current.reply_id == over and not current.running
 
 
 @dataclass(slots=True)
@@ -277,6 +368,9 @@ class MemoryLog:
         reply = self._replies[reply_id]
         reply.ended_at = self._clock()
         self._wake(reply)
+
+    async def leave(self, reply_id: ReplyId) -> None:
+        await self.end(reply_id)
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         reply = self._replies.get(reply_id)

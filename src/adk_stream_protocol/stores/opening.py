@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from adk_stream_protocol.errors import BadRequest, Conflict
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.stores.memory import memory_stores
-from adk_stream_protocol.stores.sql import postgres_stores, sqlite_stores
+from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 
 __all__ = [
     "Database",
@@ -93,21 +93,22 @@ def database_text(database: Database) -> str:
 
 
 @contextmanager
-def open_stores(database: Database, *, keep_replies: float = 3600.0) -> Iterator[Stores]:
+def open_stores(database: Database, keeping: Keeping | None = None) -> Iterator[Stores]:
     """Return the stores; until the block ends no other process gets the same SQLite file.
 
     Raises:
         Conflict: another process has the file.
         BadRequest: the file's folder does not exist or may not be written to.
     """
+    keeping = keeping or Keeping()
     match database:
         case SqliteFile(path):
             with _locked(path):
-                yield sqlite_stores(str(path), keep_replies=keep_replies)
+                yield sqlite_stores(str(path), keeping)
         case PostgresServer(url):
-            yield postgres_stores(url, keep_replies=keep_replies)
+            yield postgres_stores(url, keeping)
         case Memory():
-            yield memory_stores(keep_replies=keep_replies)
+            yield memory_stores(keep_replies=keeping.replies)
         case _:
             assert_never(database)
 

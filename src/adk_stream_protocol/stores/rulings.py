@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from adk_stream_protocol.identifiers import ReplyId
-from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.lifecycle import CallEvent, CallState, HeldCall
 from adk_stream_protocol.ports import Ruling, Verdict
-from adk_stream_protocol.wire.values import JsonValue
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
-__all__ = ["FAILED_KEY", "WITHDRAWN", "output_ruling", "verdict_ruling"]
+__all__ = [
+    "FAILED_KEY",
+    "MOST_RUNS",
+    "WITHDRAWN",
+    "decision_event",
+    "decision_note",
+    "output_ruling",
+    "verdict_ruling",
+]
+
+MOST_RUNS: Final = 5
+"""How often an idempotent call is started at most; a process that dies each time is its doing."""
 
 WITHDRAWN: Final = ReplyId("withdrawn")
 """Where an answer was delivered that nobody will deliver any more."""
@@ -19,11 +30,44 @@ FAILED_KEY: Final = "failed"
 
 
 def verdict_ruling(call: HeldCall, verdict: Verdict) -> Ruling:
-    """Return whether a verdict on a settled call repeats what was decided."""
-    if verdict.decision_id is not None and verdict.decision_id == call.decision_id:
+    """Return whether a verdict that does not apply repeats what was decided."""
+    if verdict.decision_id is not None and verdict.decision_id in _decision_ids(call):
         return "repeat"
-    same = call.approved if verdict.approved else call.state is CallState.DENIED
-    return "repeat" if same and call.approval else "conflict"
+    if not call.approval or verdict.edited_hash not in {None, call.edited_hash}:
+        return "conflict"
+    if call.state is CallState.PENDING:
+        # Another step waits by now. Who approved one before clicked twice.
+        same = verdict.approved and verdict.by in call.step_approvers
+    else:
+        same = call.approved if verdict.approved else call.state is CallState.DENIED
+    return "repeat" if same else "conflict"
+
+
+def _decision_ids(call: HeldCall) -> set[str | None]:
+    return {call.decision_id} | {as_text(entry.get("decisionId")) or None for entry in call.trail}
+
+
+def decision_event(verdict: Verdict) -> CallEvent:
+    """Return what a verdict does to a call that waits for it."""
+    if not verdict.approved:
+        return CallEvent.DENY
+    return CallEvent.APPROVE if verdict.final else CallEvent.STEP
+
+
+def decision_note(call_event: CallEvent, verdict: Verdict) -> JsonObject:
+    """Return what the trail says of a verdict."""
+    told: dict[str, JsonValue] = {
+        "event": call_event.value,
+        "by": verdict.by,
+        "via": verdict.via or None,
+        "reason": verdict.reason,
+        "decisionId": verdict.decision_id,
+        "step": verdict.step + 1 if verdict.step or not verdict.final else None,
+        "argumentsHash": verdict.edited_hash,
+        "automatic": verdict.automatic or None,
+        "remember": verdict.remember or None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def output_ruling(call: HeldCall, output: JsonValue, error: str | None) -> Ruling:

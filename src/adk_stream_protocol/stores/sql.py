@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Final
 
 import anyio
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.ports import Stores, Wake
 from adk_stream_protocol.stores.memory import MemoryWake
 from adk_stream_protocol.stores.postgres_wake import PostgresWake
@@ -18,17 +23,33 @@ from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import migrate
 from adk_stream_protocol.stores.sql_turns import SqlTurns
 
-__all__ = ["postgres_stores", "sqlite_stores"]
+__all__ = ["Keeping", "postgres_stores", "sqlite_stores"]
+
+logger = logging.getLogger(__name__)
+
+_TIDY: Final = 600.0
 
 
-def sqlite_stores(path: str, *, keep_replies: float = 3600.0, lease: float = 30.0) -> Stores:
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How long what is kept, in seconds."""
+
+    replies: float = 3600.0
+    """Replies that have ended: how long they can be resumed."""
+    calls: float = 90 * 86400.0
+    """Calls that are settled: how long the audit trail reaches back."""
+    lease: float = 30.0
+    """A chat, by a process that does not say that it lives."""
+
+
+def sqlite_stores(path: str, keeping: Keeping | None = None) -> Stores:
     """Return stores in a file that this process alone has open."""
     engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
     event.listen(engine.sync_engine, "connect", _durable)
-    return _stores(engine, MemoryWake(), alone=True, keep_replies=keep_replies, lease=lease)
+    return _stores(engine, MemoryWake(), keeping or Keeping(), alone=True)
 
 
-def postgres_stores(url: str, *, keep_replies: float = 3600.0, lease: float = 30.0) -> Stores:
+def postgres_stores(url: str, keeping: Keeping | None = None) -> Stores:
     """Return stores on a server; `url` has the scheme `postgresql`."""
     engine = create_async_engine(
         url.replace("postgresql://", "postgresql+asyncpg://", 1), pool_pre_ping=True
@@ -36,7 +57,7 @@ def postgres_stores(url: str, *, keep_replies: float = 3600.0, lease: float = 30
     # SQLAlchemy's driver calls `ssl` what a plain connection string calls `sslmode`.
     plain = url.replace("?ssl=", "?sslmode=").replace("&ssl=", "&sslmode=")
     wake = PostgresWake(plain)
-    return _stores(engine, wake, alone=False, keep_replies=keep_replies, lease=lease)
+    return _stores(engine, wake, keeping or Keeping(), alone=False)
 
 
 def _durable(connection: DBAPIConnection, _record: object) -> None:
@@ -47,11 +68,9 @@ def _durable(connection: DBAPIConnection, _record: object) -> None:
     cursor.close()
 
 
-def _stores(
-    engine: AsyncEngine, wake: Wake, *, alone: bool, keep_replies: float, lease: float
-) -> Stores:
-    calls, turns = SqlCalls(engine), SqlTurns(engine, lease=lease)
-    log = SqlLog(engine, wake, is_running=turns.is_running, keep=keep_replies)
+def _stores(engine: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool) -> Stores:
+    calls, turns = SqlCalls(engine), SqlTurns(engine, lease=keeping.lease)
+    log = SqlLog(engine, wake, is_running=turns.is_running, keep=keeping.replies)
 
     async def prepare() -> None:
         await migrate(engine)
@@ -61,21 +80,53 @@ def _stores(
         with anyio.move_on_after(5, shield=True):
             await engine.dispose()
 
+    async def tidy() -> None:
+        await log.purge()
+        await turns.purge(keeping.replies)
+        await calls.purge(keeping.calls)
+
     @asynccontextmanager
     async def serving() -> AsyncIterator[None]:
         await prepare()
         if alone:
-            await turns.end_all()
+            await turns.lapse_all()
         try:
-            if isinstance(wake, PostgresWake):
-                async with wake.serving(), log.serving():
-                    yield
-            else:
-                async with log.serving():
-                    yield
+            async with _listening(wake), log.serving(), _now_and_then(tidy):
+                yield
         finally:
             await close()
 
     return Stores(
-        calls=calls, turns=turns, log=log, wake=wake, prepare=prepare, close=close, serving=serving
+        calls=calls,
+        turns=turns,
+        log=log,
+        wake=wake,
+        lease=keeping.lease,
+        prepare=prepare,
+        close=close,
+        serving=serving,
     )
+
+
+def _listening(wake: Wake) -> AbstractAsyncContextManager[None]:
+    return wake.serving() if isinstance(wake, PostgresWake) else nullcontext()
+
+
+@asynccontextmanager
+async def _now_and_then(tidy: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Forget what is not kept any more, from time to time, until the block ends."""
+
+    async def tidy_for_ever() -> None:
+        while True:
+            try:
+                await tidy()
+            except SQLAlchemyError as error:
+                logger.error("old rows not purged: %s", trace_of(error))  # noqa: TRY400
+            await anyio.sleep(_TIDY)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tidy_for_ever)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()

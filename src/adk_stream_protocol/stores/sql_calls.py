@@ -7,7 +7,21 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Float, RowMapping, and_, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    RowMapping,
+    Select,
+    Text,
+    and_,
+    cast,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -19,19 +33,35 @@ from adk_stream_protocol.identifiers import (
     ReplyId,
     UserId,
 )
-from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall, next_state
+from adk_stream_protocol.lifecycle import (
+    TRANSITIONS,
+    ApprovalStep,
+    CallEvent,
+    CallKind,
+    CallState,
+    HeldCall,
+    next_state,
+)
 from adk_stream_protocol.ports import Ruling, Verdict
-from adk_stream_protocol.stores.rulings import WITHDRAWN, output_ruling, verdict_ruling
+from adk_stream_protocol.stores.rulings import (
+    MOST_RUNS,
+    WITHDRAWN,
+    decision_event,
+    decision_note,
+    output_ruling,
+    verdict_ruling,
+)
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_schema import CALLS, TURNS
-from adk_stream_protocol.wire.values import JsonValue, dumps
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, dumps
 
 __all__ = ["SqlCalls", "database_now", "insert_into"]
 
 _ANSWERED: Final = [
     state.value for state in CallState if state not in {CallState.PENDING, CallState.CANCELLED}
 ]
-_JSON: Final = frozenset({"arguments", "payload", "ui", "result"})
+_SETTLED: Final = [state.value for state, events in TRANSITIONS.items() if not events]
+_JSON: Final = frozenset({"arguments", "payload", "ui", "result", "schema", "edited"})
 
 
 def database_now(engine: AsyncEngine) -> ColumnElement[float]:
@@ -81,26 +111,41 @@ class SqlCalls:
         return found[-1] if found else None
 
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
-        event = CallEvent.APPROVE if verdict.approved else CallEvent.DENY
-        free = and_(
+        event = decision_event(verdict)
+        waiting = and_(
             CALLS.c.approval_id == approval_id,
             CALLS.c.state == CallState.PENDING.value,
             CALLS.c.approval,
         )
-        decision = {
+        free = and_(waiting, CALLS.c.step == verdict.step, CALLS.c.expires_at > self._now)
+        decision: dict[str, Any] = {
             "state": next_state(CallState.PENDING, event).value,
-            "decided_at": self._now,
-            "decided_by": verdict.by,
-            "decision_id": verdict.decision_id,
-            "reason": verdict.reason,
+            "trail": self._noted(decision_note(event, verdict)),
         }
+        if event is CallEvent.STEP:
+            decision["step"] = CALLS.c.step + 1
+        else:
+            decision |= self._verdict_columns(verdict)
+        if verdict.edited is not None:
+            decision |= {"edited": _json(verdict.edited), "edited_hash": verdict.edited_hash}
         async with writing(self._engine) as connection:
-            if await self._set(connection, and_(free, CALLS.c.expires_at > self._now), decision):
+            if await self._set(connection, free, decision):
                 return "accepted", await self._row(connection, approval_id)
-            expired = {"state": CallState.EXPIRED.value, "decided_at": self._now}
-            await self._set(connection, and_(free, CALLS.c.expires_at <= self._now), expired)
+            due = and_(waiting, CALLS.c.expires_at <= self._now)
+            await self._set(connection, due, self._ended(CallEvent.EXPIRE, CallState.PENDING))
             call = await self._row(connection, approval_id)
             return verdict_ruling(call, verdict), call
+
+    def _verdict_columns(self, verdict: Verdict) -> dict[str, Any]:
+        return {
+            "decided_at": self._now,
+            "decided_by": verdict.by,
+            "decided_via": verdict.via or None,
+            "decision_id": verdict.decision_id,
+            "reason": verdict.reason,
+            "remember": verdict.remember,
+            "automatic": verdict.automatic,
+        }
 
     async def give(
         self, approval_id: ApprovalId, *, output: JsonValue, error: str | None
@@ -116,22 +161,26 @@ class SqlCalls:
             "result": _json(output),
             "error": error,
             "done_at": self._now,
+            "trail": self._noted({"event": event.value}),
         }
         async with writing(self._engine) as connection:
             accepted = await self._set(connection, awaited, given)
             call = await self._row(connection, approval_id)
         return ("accepted" if accepted else output_ruling(call, output, error)), call
 
-    async def claim(self, approval_id: ApprovalId, holder: str) -> HeldCall | None:
+    async def claim(self, approval_id: ApprovalId, holder: ReplyId) -> HeldCall | None:
         approved = and_(
             CALLS.c.approval_id == approval_id,
             CALLS.c.state == CallState.APPROVED.value,
             CALLS.c.kind == CallKind.TOOL.value,
+            # A process that lost its chat must not start a tool any more.
+            self._living(TURNS.c.reply_id == holder).exists(),
         )
         claimed = {
             "state": next_state(CallState.APPROVED, CallEvent.CLAIM).value,
             "fence": CALLS.c.fence + 1,
             "holder": holder,
+            "trail": self._noted({"event": CallEvent.CLAIM.value, "by": holder}),
         }
         async with writing(self._engine) as connection:
             if not await self._set(connection, approved, claimed):
@@ -158,7 +207,7 @@ class SqlCalls:
         among = [] if invocations is None else list(invocations)
         if invocations is not None:
             free = and_(free, CALLS.c.invocation_id.in_(among))
-        cancelled = await self._settle(free, CallState.CANCELLED)
+        cancelled = await self._settle(free, CallEvent.CANCEL)
         of_these = CALLS.c.chat_id == chat_id
         if invocations is not None:
             of_these = and_(of_these, CALLS.c.invocation_id.in_(among))
@@ -170,7 +219,7 @@ class SqlCalls:
 
     async def abort(self, approval_id: ApprovalId) -> None:
         approved = CALLS.c.state == CallState.APPROVED.value
-        await self._settle(and_(CALLS.c.approval_id == approval_id, approved), CallState.CANCELLED)
+        await self._settle(and_(CALLS.c.approval_id == approval_id, approved), CallEvent.CANCEL)
 
     async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
         ids = list(approval_ids)
@@ -180,7 +229,7 @@ class SqlCalls:
 
     async def expire(self) -> Sequence[HeldCall]:
         return await self._settle(
-            and_(_is_open(), CALLS.c.expires_at <= self._now), CallState.EXPIRED
+            and_(_is_open(), CALLS.c.expires_at <= self._now), CallEvent.EXPIRE
         )
 
     async def next_expiry(self) -> float | None:
@@ -197,18 +246,70 @@ class SqlCalls:
             await self._set(connection, CALLS.c.approval_id.in_(ids), {"delivered_in": reply_id})
 
     async def lapse_orphans(self) -> Sequence[HeldCall]:
-        alive = select(TURNS.c.reply_id).where(TURNS.c.running, TURNS.c.lease_until > self._now)
-        orphans = and_(
-            CALLS.c.state == CallState.RUNNING.value, CALLS.c.holder.not_in(alive.scalar_subquery())
-        )
-        lapsed = (
+        alive = self._living(TURNS.c.reply_id == CALLS.c.holder).correlate(CALLS)
+        orphans = and_(CALLS.c.state == CallState.RUNNING.value, ~alive.exists())
+        again = and_(CALLS.c.idempotent, CALLS.c.fence < MOST_RUNS)
+        async with writing(self._engine) as connection:
+            # Released first: what is left then lapses.
+            released = await self._orphaned(connection, and_(orphans, again), CallEvent.RELEASE)
+            return released + await self._orphaned(connection, orphans, CallEvent.LAPSE)
+
+    async def _orphaned(
+        self, connection: AsyncConnection, where: ColumnElement[bool], event: CallEvent
+    ) -> list[HeldCall]:
+        marked = (
             update(CALLS)
-            .where(orphans)
-            .values(state=next_state(CallState.RUNNING, CallEvent.LAPSE).value, holder=None)
+            .where(where)
+            .values(
+                state=next_state(CallState.RUNNING, event).value,
+                holder=None,
+                trail=self._noted({"event": event.value}),
+            )
             .returning(*CALLS.c)
         )
+        return [_call(row) for row in (await connection.execute(marked)).mappings()]
+
+    async def resolve(
+        self, approval_id: ApprovalId, verdict: Verdict, *, result: JsonValue, error: str | None
+    ) -> tuple[Ruling, HeldCall]:
+        event = CallEvent.RESOLVE_DONE if error is None else CallEvent.RESOLVE_FAILED
+        unknown = and_(CALLS.c.approval_id == approval_id, CALLS.c.state == CallState.UNKNOWN.value)
+        known = {
+            "state": next_state(CallState.UNKNOWN, event).value,
+            "result": _json(result),
+            "error": error,
+            "done_at": self._now,
+            "trail": self._noted(decision_note(event, verdict)),
+        }
         async with writing(self._engine) as connection:
-            return [_call(row) for row in (await connection.execute(lapsed)).mappings()]
+            accepted = await self._set(connection, unknown, known)
+            call = await self._row(connection, approval_id)
+        return ("accepted" if accepted else output_ruling(call, result, error)), call
+
+    async def pending(self, limit: int) -> Sequence[HeldCall]:
+        return await self._select(and_(_is_pending(), CALLS.c.approval), limit)
+
+    async def count_pending(self) -> int:
+        count = select(func.count()).where(_is_pending(), CALLS.c.approval)
+        async with reading(self._engine) as connection:
+            return int((await connection.execute(count)).scalar_one())
+
+    async def undelivered(self) -> Sequence[tuple[ChatId, UserId]]:
+        settled = and_(CALLS.c.state.in_(_ANSWERED), ~_is_open())
+        chats = (
+            select(CALLS.c.chat_id, CALLS.c.owner)
+            .where(settled, CALLS.c.delivered_in.is_(None))
+            .distinct()
+        )
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(chats)).all()
+        return [(ChatId(chat_id), UserId(owner)) for chat_id, owner in rows]
+
+    async def purge(self, keep: float) -> int:
+        last = func.coalesce(CALLS.c.done_at, CALLS.c.decided_at, CALLS.c.created_at)
+        old = and_(CALLS.c.state.in_(_SETTLED), last < self._now - keep)
+        async with writing(self._engine) as connection:
+            return (await connection.execute(delete(CALLS).where(old))).rowcount
 
     async def _end(
         self, approval_id: ApprovalId, fence: int, event: CallEvent, more: dict[str, Any]
@@ -218,20 +319,40 @@ class SqlCalls:
             CALLS.c.state == CallState.RUNNING.value,
             CALLS.c.fence == fence,
         )
-        ended = {"state": next_state(CallState.RUNNING, event).value, "holder": None, **more}
+        ended = {
+            "state": next_state(CallState.RUNNING, event).value,
+            "holder": None,
+            "trail": self._noted({"event": event.value}),
+            **more,
+        }
         async with writing(self._engine) as connection:
             return await self._set(connection, held, ended)
 
-    async def _settle(self, where: ColumnElement[bool], state: CallState) -> Sequence[HeldCall]:
-        settled = (
-            update(CALLS)
-            .where(where)
-            .values(state=state.value, decided_at=self._now)
-            .returning(*CALLS.c)
-        )
+    async def _settle(self, where: ColumnElement[bool], event: CallEvent) -> Sequence[HeldCall]:
+        ended = self._ended(event, CallState.PENDING)
+        settled = update(CALLS).where(where).values(**ended).returning(*CALLS.c)
         async with writing(self._engine) as connection:
             rows = (await connection.execute(settled)).mappings().all()
         return sorted((_call(row) for row in rows), key=lambda call: call.created_at)
+
+    def _ended(self, event: CallEvent, since: CallState) -> dict[str, Any]:
+        """Return the columns of a call that ended undecided."""
+        return {
+            "state": next_state(since, event).value,
+            "decided_at": self._now,
+            "trail": self._noted({"event": event.value}),
+        }
+
+    def _noted(self, note: JsonObject) -> ColumnElement[str]:
+        """Return the trail with one line more, at the database's time."""
+        # Added by the same statement that makes the change: the trail cannot miss one.
+        moment = literal('{"at":') + cast(self._now, Text)
+        return CALLS.c.trail + moment + literal(f",{dumps(note)[1:]}\n")
+
+    def _living(self, which: ColumnElement[bool]) -> Select[Any]:
+        return select(TURNS.c.chat_id).where(
+            which, TURNS.c.running, TURNS.c.lease_until > self._now
+        )
 
     async def _set(
         self, connection: AsyncConnection, where: ColumnElement[bool], values: dict[str, Any]
@@ -244,8 +365,9 @@ class SqlCalls:
         query = select(CALLS).where(CALLS.c.approval_id == approval_id)
         return _call((await connection.execute(query)).mappings().one())
 
-    async def _select(self, where: ColumnElement[bool]) -> list[HeldCall]:
+    async def _select(self, where: ColumnElement[bool], limit: int | None = None) -> list[HeldCall]:
         query = select(CALLS).where(where).order_by(CALLS.c.created_at, CALLS.c.approval_id)
+        query = query.limit(limit)
         async with reading(self._engine) as connection:
             return [_call(row) for row in (await connection.execute(query)).mappings()]
 
@@ -253,7 +375,11 @@ class SqlCalls:
 def _is_open() -> ColumnElement[bool]:
     """The rows for which `HeldCall.is_open` holds."""
     awaited = and_(CALLS.c.state == CallState.APPROVED.value, CALLS.c.kind != CallKind.TOOL.value)
-    return or_(CALLS.c.state == CallState.PENDING.value, awaited)
+    return or_(_is_pending(), awaited)
+
+
+def _is_pending() -> ColumnElement[bool]:
+    return CALLS.c.state == CallState.PENDING.value
 
 
 def _json(value: JsonValue) -> str | None:
@@ -265,6 +391,8 @@ def _columns(call: HeldCall) -> dict[str, Any]:
     for field in dataclasses.fields(call):
         value = getattr(call, field.name)
         columns[field.name] = _json(value) if field.name in _JSON else value
+    columns["steps"] = dumps([dataclasses.asdict(step) for step in call.steps])
+    columns["trail"] = "".join(f"{dumps(entry)}\n" for entry in call.trail)
     return columns
 
 
@@ -274,4 +402,10 @@ def _call(row: RowMapping) -> HeldCall:
         fields[name] = None if fields[name] is None else json.loads(fields[name])
     fields["kind"] = CallKind(fields["kind"])
     fields["state"] = CallState(fields["state"])
+    fields["steps"] = tuple(
+        ApprovalStep(step["name"], tuple(step["by"]), step["four_eyes"])
+        for step in json.loads(fields["steps"])
+    )
+    # Not splitlines: it also splits at characters that JSON leaves as they are.
+    fields["trail"] = tuple(json.loads(line) for line in fields["trail"].split("\n") if line)
     return HeldCall(**fields)

@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 _BATCH: Final = 0.025
 _POLL: Final = 0.25
-_PURGE: Final = 600.0
 _LOST: Final = (
     "The server was interrupted while this reply ran; what its tools did may not be known. Reload "
     "the chat to see where it stands."
@@ -101,7 +100,6 @@ class SqlLog:
         """Write batches until the block ends, and then what is left."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write_batches)
-            tasks.start_soon(self._purge_now_and_then)
             try:
                 yield
             finally:
@@ -133,6 +131,11 @@ class SqlLog:
         del self._live[reply_id]
         live.wake()
         self._wake.hint(reply_id)
+
+    async def leave(self, reply_id: ReplyId) -> None:
+        live = self._live.pop(reply_id, None)
+        if live is not None:
+            live.wake()
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         while (live := self._live.get(reply_id)) is not None:
@@ -239,12 +242,3 @@ class SqlLog:
         )
         async with writing(self._engine) as connection:
             await connection.execute(delete(CHUNKS).where(CHUNKS.c.reply_id.in_(old)))
-
-    async def _purge_now_and_then(self) -> None:
-        while True:
-            try:
-                await self.purge()
-            except SQLAlchemyError as error:
-                trace = trace_of(error)
-                logger.error("old replies not purged: %s", trace)  # noqa: TRY400
-            await anyio.sleep(_PURGE)

@@ -28,9 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from adk_stream_protocol.errors import Conflict
 from adk_stream_protocol.stores.sql_connections import writing
 
-__all__ = ["CALLS", "CHUNKS", "TURNS", "VERSION", "migrate"]
-
-VERSION: Final = 1
+__all__ = ["CALLS", "CHUNKS", "REQUESTS", "TURNS", "VERSION", "migrate"]
 
 _TABLES = MetaData()
 
@@ -52,8 +50,20 @@ TURNS: Final = Table(
     Column("holder", String(64), nullable=False),
     Column("fence", Integer, nullable=False),
     Column("lease_until", Float, nullable=False),
+    Column("origin", String(64)),
 )
 Index("adk_stream_turn_owner", TURNS.c.owner, TURNS.c.running)
+Index("adk_stream_turn_lease", TURNS.c.running, TURNS.c.lease_until)
+
+REQUESTS: Final = Table(
+    "adk_stream_request",
+    _TABLES,
+    Column("chat_id", String(128), primary_key=True),
+    Column("key", String(64), primary_key=True),  # the digest of a turn's key
+    Column("reply_id", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+Index("adk_stream_request_reply", REQUESTS.c.reply_id)
 
 CALLS: Final = Table(
     "adk_stream_call",
@@ -88,10 +98,27 @@ CALLS: Final = Table(
     Column("fence", Integer, nullable=False),
     Column("holder", String(64)),
     Column("delivered_in", String(64)),
+    Column("idempotent", Boolean, nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("schema", Text),
+    Column("edited", Text),
+    Column("edited_hash", String(64)),
+    Column("automatic", Boolean, nullable=False),
+    Column("remember", Boolean, nullable=False),
+    Column("decided_via", String(255)),
+    Column("trail", Text, nullable=False),  # one JSON object a line; only ever added to
 )
 Index("adk_stream_call_chat", CALLS.c.chat_id, CALLS.c.created_at)
 Index("adk_stream_call_owner", CALLS.c.owner, CALLS.c.state)
 Index("adk_stream_call_expiry", CALLS.c.state, CALLS.c.expires_at)
+_UNDELIVERED = CALLS.c.delivered_in.is_(None)
+Index(
+    "adk_stream_call_undelivered",
+    CALLS.c.state,
+    sqlite_where=_UNDELIVERED,
+    postgresql_where=_UNDELIVERED,
+)
 
 CHUNKS: Final = Table(
     "adk_stream_chunk",
@@ -104,17 +131,49 @@ CHUNKS: Final = Table(
 Index("adk_stream_chunk_age", CHUNKS.c.created_at)
 
 
-async def migrate(engine: AsyncEngine) -> None:
-    """Bring the database up to this version; does nothing if it is.
+# What brings a database from one version to the next, in words that both engines know. A step is
+# never changed once released: databases out there have taken it.
+_STEPS: Final[dict[int, tuple[str, ...]]] = {
+    1: (
+        "ALTER TABLE adk_stream_turn ADD COLUMN origin VARCHAR(64)",
+        "CREATE INDEX adk_stream_turn_lease ON adk_stream_turn (running, lease_until)",
+        "CREATE TABLE adk_stream_request (chat_id VARCHAR(128) NOT NULL, key VARCHAR(64) NOT NULL, "
+        "reply_id VARCHAR(64) NOT NULL, created_at FLOAT NOT NULL, PRIMARY KEY (chat_id, key))",
+        "CREATE INDEX adk_stream_request_reply ON adk_stream_request (reply_id)",
+        "ALTER TABLE adk_stream_call ADD COLUMN idempotent BOOLEAN NOT NULL DEFAULT FALSE",
+        "ALTER TABLE adk_stream_call ADD COLUMN steps TEXT NOT NULL DEFAULT '[]'",
+        "ALTER TABLE adk_stream_call ADD COLUMN step INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE adk_stream_call ADD COLUMN schema TEXT",
+        "ALTER TABLE adk_stream_call ADD COLUMN edited TEXT",
+        "ALTER TABLE adk_stream_call ADD COLUMN edited_hash VARCHAR(64)",
+        "ALTER TABLE adk_stream_call ADD COLUMN automatic BOOLEAN NOT NULL DEFAULT FALSE",
+        "ALTER TABLE adk_stream_call ADD COLUMN remember BOOLEAN NOT NULL DEFAULT FALSE",
+        "ALTER TABLE adk_stream_call ADD COLUMN decided_via VARCHAR(255)",
+        "ALTER TABLE adk_stream_call ADD COLUMN trail TEXT NOT NULL DEFAULT ''",
+        "CREATE INDEX adk_stream_call_undelivered ON adk_stream_call (state) "
+        "WHERE delivered_in IS NULL",
+    ),
+}
+
+VERSION: Final = 1 + len(_STEPS)
+
+
+async def migrate(engine: AsyncEngine) -> int:
+    """Bring the database up to this version; return which it was of, 0 if it was new.
+
+    All of it happens, or nothing.
 
     Raises:
         Conflict: a newer version has changed the database.
     """
     async with writing(engine) as connection:
-        await connection.run_sync(_migrate)
+        if connection.dialect.name == "sqlite":
+            # The driver begins a transaction only at the first INSERT or UPDATE, not for DDL.
+            await connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return await connection.run_sync(_migrate)
 
 
-def _migrate(connection: Connection) -> None:
+def _migrate(connection: Connection) -> int:
     if connection.dialect.name == "postgresql":
         # Two first starts at once would both make the tables.
         connection.execute(text("SELECT pg_advisory_xact_lock(7236012)"))
@@ -130,3 +189,10 @@ def _migrate(connection: Connection) -> None:
     if found == 0:
         _TABLES.create_all(connection)
         connection.execute(_SCHEMA.insert().values(version=VERSION))
+        return found
+    for version in range(found, VERSION):
+        for statement in _STEPS[version]:
+            connection.exec_driver_sql(statement)
+    if found < VERSION:
+        connection.execute(_SCHEMA.update().values(version=VERSION))
+    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
-from sqlalchemy import RowMapping, and_, delete, func, not_, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
@@ -13,7 +14,8 @@ from adk_stream_protocol.ports import Attached, Began, Busy, TurnRecord
 from adk_stream_protocol.stores.rulings import FAILED_KEY
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
-from adk_stream_protocol.stores.sql_schema import TURNS
+from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS
+from adk_stream_protocol.wire.values import digest
 
 __all__ = ["SqlTurns"]
 
@@ -38,33 +40,77 @@ class SqlTurns:
         async with reading(self._engine) as connection:
             return await self._row(connection, chat_id)
 
-    async def begin(self, turn: TurnRecord, *, repeatable: bool) -> Began | Attached | Busy:
+    async def begin(
+        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None = None
+    ) -> Began | Attached | Busy:
         taken = {
             "owner": turn.owner,
             "reply_id": turn.reply_id,
             "key": turn.key,
+            "origin": turn.origin,
             "running": True,
             "stopping": False,
             "holder": self._holder,
             "lease_until": self._now + self._lease,
         }
-        free = not_(self._alive)
-        if not repeatable:
-            free = and_(free, TURNS.c.key != turn.key)
         insert = insert_into(self._engine, TURNS).values(chat_id=turn.chat_id, fence=1, **taken)
         take = insert.on_conflict_do_update(
             index_elements=[TURNS.c.chat_id],
             set_={**taken, "fence": TURNS.c.fence + 1},
-            where=free,
+            where=self._free(turn, repeatable=repeatable, over=over),
         ).returning(TURNS.c.reply_id)
         # Read before the writing transaction: SQLite would not let a stale reader write.
         previous = await self.latest(turn.chat_id)
+        if not repeatable and over is None:
+            earlier = await self._asked_before(turn, previous)
+            if earlier is not None:
+                return Attached(earlier)
         async with writing(self._engine) as connection:
             if (await connection.execute(take)).scalar_one_or_none() is not None:
+                await self._note_request(connection, turn, over)
                 return Began(turn, previous)
             current = await self._row(connection, turn.chat_id)
         assert current is not None, "the row that was in the way"
         return Attached(current) if current.key == turn.key else Busy(current)
+
+    def _free(
+        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None
+    ) -> ColumnElement[bool]:
+        """The rows that a turn may take: those that have ended, or the very one that lapsed."""
+        if over is not None:
+            return and_(TURNS.c.reply_id == over, not_(self._alive))
+        ended = not_(TURNS.c.running)
+        return ended if repeatable else and_(ended, TURNS.c.key != turn.key)
+
+    async def _asked_before(self, turn: TurnRecord, latest: TurnRecord | None) -> TurnRecord | None:
+        """Return the turn that answered the same request, unless it is the chat's newest."""
+        same = and_(REQUESTS.c.chat_id == turn.chat_id, REQUESTS.c.key == digest(turn.key))
+        async with reading(self._engine) as connection:
+            found = (await connection.execute(select(REQUESTS.c.reply_id).where(same))).scalar()
+        if found is None or latest is None or found == latest.reply_id:
+            return None
+        return replace(turn, reply_id=ReplyId(found), running=False)
+
+    async def _note_request(
+        self, connection: AsyncConnection, turn: TurnRecord, over: ReplyId | None
+    ) -> None:
+        if over is not None:
+            # Whoever asks again finds the reply that stands in for the lost one.
+            again = update(REQUESTS).where(REQUESTS.c.reply_id == over)
+            await connection.execute(again.values(reply_id=turn.reply_id))
+            return
+        insert = insert_into(self._engine, REQUESTS).values(
+            chat_id=turn.chat_id,
+            key=digest(turn.key),
+            reply_id=turn.reply_id,
+            created_at=self._now,
+        )
+        await connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=[REQUESTS.c.chat_id, REQUESTS.c.key],
+                set_={"reply_id": turn.reply_id, "created_at": self._now},
+            )
+        )
 
     async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id)
@@ -73,15 +119,44 @@ class SqlTurns:
             ended["key"] = FAILED_KEY
         async with writing(self._engine) as connection:
             await connection.execute(update(TURNS).where(own).values(**ended))
+            if failed:
+                await self._forget_request(connection, reply_id)
+
+    async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id, TURNS.c.running)
+        async with writing(self._engine) as connection:
+            await connection.execute(update(TURNS).where(own).values(lease_until=0.0))
+
+    async def lapsed(self) -> Sequence[TurnRecord]:
+        query = self._query.where(TURNS.c.running, TURNS.c.lease_until <= self._now)
+        async with reading(self._engine) as connection:
+            return [_turn(row) for row in (await connection.execute(query)).mappings()]
 
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
         own = and_(TURNS.c.chat_id == turn.chat_id, TURNS.c.reply_id == turn.reply_id)
         async with writing(self._engine) as connection:
             if previous is None:
                 await connection.execute(delete(TURNS).where(own))
+                await self._forget_request(connection, turn.reply_id)
                 return
-            before = {"owner": previous.owner, "reply_id": previous.reply_id, "key": previous.key}
-            await connection.execute(update(TURNS).where(own).values(running=False, **before))
+            before = {
+                "owner": previous.owner,
+                "reply_id": previous.reply_id,
+                "key": previous.key,
+                "origin": previous.origin,
+                # A turn that had lapsed still has.
+                "running": previous.lapsed,
+                "lease_until": 0.0,
+            }
+            await connection.execute(update(TURNS).where(own).values(**before))
+            if turn.origin is None:
+                await self._forget_request(connection, turn.reply_id)
+            else:
+                back = update(REQUESTS).where(REQUESTS.c.reply_id == turn.reply_id)
+                await connection.execute(back.values(reply_id=previous.reply_id))
+
+    async def _forget_request(self, connection: AsyncConnection, reply_id: ReplyId) -> None:
+        await connection.execute(delete(REQUESTS).where(REQUESTS.c.reply_id == reply_id))
 
     async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
         running = and_(TURNS.c.chat_id == chat_id, self._alive)
@@ -89,17 +164,16 @@ class SqlTurns:
             asked = await connection.execute(update(TURNS).where(running).values(stopping=True))
             return await self._row(connection, chat_id) if asked.rowcount else None
 
-    async def renew(self) -> Sequence[ChatId]:
-        own = and_(TURNS.c.holder == self._holder, TURNS.c.running)
+    async def renew(self) -> Sequence[TurnRecord]:
+        own = and_(TURNS.c.holder == self._holder, self._alive)
         kept = (
             update(TURNS)
             .where(own)
             .values(lease_until=self._now + self._lease)
-            .returning(TURNS.c.chat_id, TURNS.c.stopping)
+            .returning(*TURNS.c, self._alive.label("alive"))
         )
         async with writing(self._engine) as connection:
-            rows = (await connection.execute(kept)).all()
-        return [ChatId(chat_id) for chat_id, stopping in rows if stopping]
+            return [_turn(row) for row in (await connection.execute(kept)).mappings()]
 
     async def running_of(self, owner: UserId) -> int:
         running = select(func.count()).where(TURNS.c.owner == owner, self._alive)
@@ -109,11 +183,19 @@ class SqlTurns:
     async def forget(self, chat_id: ChatId) -> None:
         async with writing(self._engine) as connection:
             await connection.execute(delete(TURNS).where(TURNS.c.chat_id == chat_id))
+            await connection.execute(delete(REQUESTS).where(REQUESTS.c.chat_id == chat_id))
 
-    async def end_all(self) -> None:
-        """End every turn: for the one process of an embedded database, whose last life is over."""
+    async def lapse_all(self) -> None:
+        """Let every turn lapse: for the one process of an embedded database, whose last died."""
         async with writing(self._engine) as connection:
-            await connection.execute(update(TURNS).values(running=False))
+            await connection.execute(update(TURNS).values(lease_until=0.0))
+
+    async def purge(self, keep: float) -> None:
+        """Forget the requests whose replies are not kept any more, but for each chat's newest."""
+        newest = select(TURNS.c.reply_id)
+        old = and_(REQUESTS.c.created_at < self._now - keep, REQUESTS.c.reply_id.not_in(newest))
+        async with writing(self._engine) as connection:
+            await connection.execute(delete(REQUESTS).where(old))
 
     async def is_running(self, reply_id: ReplyId) -> bool:
         """Whether some process still writes the reply."""
@@ -135,4 +217,6 @@ def _turn(row: RowMapping) -> TurnRecord:
         key=row["key"],
         running=bool(row["alive"]),
         stopping=bool(row["stopping"]),
+        lapsed=bool(row["running"]) and not row["alive"],
+        origin=row["origin"],
     )

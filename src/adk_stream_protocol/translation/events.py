@@ -143,6 +143,12 @@ class EventTranslator:
         """Yield how a call ended that the client ran, before ADK tells it."""
         yield from self._tools.give(call_id, output=output, error=error)
 
+    def respond(self, response: types.FunctionResponse) -> Iterator[Entry]:
+        """Yield a result that was given from outside, for a call that has none."""
+        call_id = response.id or ""
+        if call_id in self._tools and not self._tools.is_settled(call_id):
+            yield from self._tools.result(call_id, as_object(jsonable(response.response or {})))
+
     def wait_on(self, call_id: str) -> None:
         """Note that an approved call still waits: for its siblings' answers, or for the browser."""
         self._tools.hold(call_id)

@@ -16,13 +16,13 @@ from typing import Final
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.identifiers import InvocationId, MessageId
+from adk_stream_protocol.identifiers import InvocationId, MessageId, ReplyId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.wire.assembler import assemble
 from adk_stream_protocol.wire.chunks import DataChunk
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import Audience
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, jsonable
@@ -32,8 +32,10 @@ __all__ = [
     "lane_of",
     "messages_of",
     "past_turns",
+    "reply_of",
     "retell",
     "stamp",
+    "unanswered",
     "with_card",
     "without_rewound",
 ]
@@ -41,12 +43,25 @@ __all__ = [
 _STAMP: Final = "adk_stream"
 
 
-def stamp(*, user_message: MessageId | None, message: MessageId) -> dict[str, object]:
-    """Return the custom metadata that ties an invocation's events to the chat's messages."""
+def stamp(
+    *, user_message: MessageId | None, message: MessageId, reply: ReplyId | None = None
+) -> dict[str, object]:
+    """Return the custom metadata that ties a run's events to the chat's messages and replies."""
     ids: dict[str, str] = {"message": message}
     if user_message:
         ids["user"] = user_message
+    if reply:
+        ids["reply"] = reply
     return {_STAMP: ids}
+
+
+def reply_of(event: Event) -> ReplyId | None:
+    """Return the reply whose run left an event, or None if it was made elsewhere."""
+    return ReplyId(as_text(_ids_of(event).get("reply"))) or None
+
+
+def _ids_of(event: Event) -> JsonObject:
+    return as_object(jsonable((event.custom_metadata or {}).get(_STAMP)))
 
 
 def lane_of(event: Event) -> str:
@@ -104,7 +119,7 @@ def past_turns(events: Sequence[Event]) -> list[PastTurn]:
 
 
 def _turn(event: Event) -> PastTurn:
-    ids = as_object(jsonable((event.custom_metadata or {}).get(_STAMP)))
+    ids = _ids_of(event)
     return PastTurn(
         invocation_id=InvocationId(event.invocation_id),
         message_id=MessageId(as_text(ids.get("message")) or f"msg-{event.invocation_id}"),
@@ -123,6 +138,8 @@ def retell(
     turn: PastTurn,
     calls: Mapping[str, HeldCall],
     options: TranslationOptions | None = None,
+    *,
+    own: ReplyId | None = None,
 ) -> tuple[EventTranslator, list[Entry]]:
     """Tell a turn again, up to where it stands; return the translator that can go on from there.
 
@@ -130,21 +147,34 @@ def retell(
         turn: the turn.
         calls: the ledger's rows of the chat, by ADK's request id.
         options: what a client may see.
+        own: the reply whose part of the turn is told as the new reply's own.
     """
     translator = EventTranslator(turn.message_id, options or TranslationOptions())
-    told: list[Entry] = list(translator.begin())
+    told: list[Entry] = []
+    if own is None or reply_of(turn.events[0]) != own:
+        told += translator.begin()
     asked: dict[str, CallHeld] = {}
     # A workflow asks under the same ids in every turn.
-    own = {key: call for key, call in calls.items() if call.invocation_id == turn.invocation_id}
+    rows = {key: call for key, call in calls.items() if call.invocation_id == turn.invocation_id}
     for event in turn.events:
-        for entry in _tell(event, translator, asked, own):
-            told.append(with_card(entry, own))
+        if own is not None and reply_of(event) == own:
+            told += _begin_own(translator, told)
+            own = None
+        for entry in _tell(event, translator, asked, rows):
+            told.append(with_card(entry, rows))
             if isinstance(entry, CallHeld):
                 asked[entry.request_id] = entry
     for request_id in asked:
-        if request_id in own:
-            told += _undelivered(own[request_id], translator)
+        if request_id in rows:
+            told += _undelivered(rows[request_id], translator)
     return translator, told
+
+
+def _begin_own(translator: EventTranslator, told: Sequence[Entry]) -> Iterator[Entry]:
+    if told:
+        yield from translator.close()
+    yield OwnBegins()
+    yield from translator.begin()
 
 
 def _undelivered(call: HeldCall, translator: EventTranslator) -> Iterator[Entry]:
@@ -175,6 +205,8 @@ def _tell(
         held = asked.pop(response.id or "", None)
         if held is not None:
             yield from translator.answer(_recorded(held, response, calls))
+        else:
+            yield from translator.respond(response)
 
 
 def _recorded(
@@ -204,6 +236,13 @@ def _reply(told: JsonObject) -> tuple[JsonValue, str | None]:
     if set(told) == {"error"}:
         return None, as_text(told["error"])
     return (told["result"] if set(told) == {"result"} else told), None
+
+
+def unanswered(told: Sequence[Entry]) -> list[CallHeld]:
+    """Return the calls that were held and have no answer in what was told."""
+    answered = {entry.approval_id for entry in told if isinstance(entry, CallAnswered)}
+    held = [entry for entry in told if isinstance(entry, CallHeld)]
+    return [entry for entry in held if entry.approval_id not in answered]
 
 
 def with_card(entry: Entry, calls: Mapping[str, HeldCall]) -> Entry:

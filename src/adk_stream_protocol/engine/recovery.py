@@ -1,0 +1,166 @@
+"""Goes on where a turn was cut off: its process died, or gave it up.
+
+A recovery is a turn like any other, under the chat's lease, with a reply of its own that retells
+what is stored and then does what is left. See `translation.aftermath` for what that is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from google.genai import types
+
+from adk_stream_protocol.engine.preparation import Draft, Preparation, by_lane
+from adk_stream_protocol.engine.turn import Turn
+from adk_stream_protocol.held_calls.gate import RunScope
+from adk_stream_protocol.identifiers import MessageId
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.ports import TurnRecord
+from adk_stream_protocol.translation.aftermath import aftermath_of
+from adk_stream_protocol.translation.cards import call_answered
+from adk_stream_protocol.translation.contents import answers_content
+from adk_stream_protocol.translation.events import EventTranslator
+from adk_stream_protocol.translation.history import (
+    PastTurn,
+    past_turns,
+    reply_of,
+    retell,
+    unanswered,
+)
+from adk_stream_protocol.wire.chunks import ErrorChunk
+from adk_stream_protocol.wire.entries import Entry, OwnBegins
+
+__all__ = ["Recovery"]
+
+_NOTHING_STORED: Final = (
+    "The server was interrupted before it could store this request. Please send it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Drafts the turns that make up for lapsed ones."""
+
+    preparation: Preparation
+
+    def draft(self, lapsed: TurnRecord) -> Draft:
+        """Draft what follows a turn that lapsed."""
+        return Draft(
+            lapsed.chat_id,
+            lapsed.owner,
+            # The same request: whoever makes it again is given this reply.
+            key=lapsed.key,
+            prepare=partial(self._prepare, lapsed),
+            settle=self.preparation.settle,
+            over=lapsed.reply_id,
+            origin=lapsed.origin or lapsed.reply_id,
+        )
+
+    async def _prepare(self, lapsed: TurnRecord, draft: Draft) -> Turn:
+        prepared = self.preparation
+        await prepared.ledger.settle_orphans()
+        turns = past_turns(await prepared.sessions.events(draft.chat_id, draft.owner))
+        past = await self._interrupted(turns, lapsed, draft)
+        if past is None:
+            return self._nothing(draft)
+        await self._open_missing(past, draft)
+        rows = await self._rows(past, draft)
+        left = aftermath_of(past, rows)
+        if left.rerun and past.said is not None:
+            await prepared.rewind(draft, turns, past)
+            return prepared.fresh(draft, past.said, past.user_message_id, past.message_id)
+        translator, opening = self._retold(past, rows, left.deliver, draft)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        contents = [answers_content(own) for own in by_lane(left.deliver)]
+        if left.respond:
+            parts = [types.Part(function_response=given) for given in left.respond]
+            contents.append(types.Content(role="user", parts=parts))
+            for given in left.respond:
+                opening += translator.respond(given)
+        await prepared.ledger.calls.deliver(
+            [call.approval_id for call in left.deliver], draft.reply_id
+        )
+        runs = [prepared.run(scope, content, past, draft) for content in contents]
+        return prepared.turn(draft, translator, opening, scope=scope, runs=runs)
+
+    async def _interrupted(
+        self, turns: Sequence[PastTurn], lapsed: TurnRecord, draft: Draft
+    ) -> PastTurn | None:
+        """Return the stored turn that was cut off, or None if nothing of it was stored."""
+        for turn in reversed(turns):
+            if any(reply_of(event) == draft.origin for event in turn.events):
+                return turn
+        # It was to deliver answers, or to tell of calls, and had not begun to.
+        replies = {lapsed.reply_id, draft.origin}
+        for call in await self.preparation.ledger.calls.of_chat(draft.chat_id):
+            for turn in turns if call.delivered_in in replies else ():
+                if turn.invocation_id == call.invocation_id:
+                    return turn
+        return None
+
+    def _nothing(self, draft: Draft) -> Turn:
+        """Return a turn that says so; as it fails, the request can be made again."""
+        translator = EventTranslator(MessageId(""), self.preparation.options)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        opening: list[Entry] = [OwnBegins(), ErrorChunk(_NOTHING_STORED)]
+        turn = self.preparation.turn(draft, translator, opening, scope=scope)
+        turn.told = True
+        turn.failed = True
+        return turn
+
+    async def _open_missing(self, past: PastTurn, draft: Draft) -> None:
+        """Store the requests of ADK's that were asked, but not stored before the end came."""
+        rows = {call.request_id for call in await self._rows(past, draft)}
+        _, told = retell(past, {}, self.preparation.options)
+        for held in unanswered(told):
+            if held.request_id not in rows:
+                await self.preparation.ledger.open(
+                    held,
+                    owner=draft.owner,
+                    chat_id=draft.chat_id,
+                    invocation_id=past.invocation_id,
+                    lane=past.lane_of(held.request_id),
+                )
+
+    async def _rows(self, past: PastTurn, draft: Draft) -> list[HeldCall]:
+        calls = await self.preparation.ledger.calls.of_chat(draft.chat_id)
+        return [call for call in calls if call.invocation_id == past.invocation_id]
+
+    def _retold(
+        self,
+        past: PastTurn,
+        rows: Sequence[HeldCall],
+        deliver: Sequence[HeldCall],
+        draft: Draft,
+    ) -> tuple[EventTranslator, list[Entry]]:
+        """Retell the message, then begin with the answers that are delivered (again)."""
+        calls = {call.request_id: call for call in rows}
+        again = {
+            call.request_id: dataclasses.replace(call, state=CallState.PENDING, decided_at=None)
+            for call in deliver
+        }
+        past = _without_answers(past, set(again))
+        translator, told = retell(
+            past, {**calls, **again}, self.preparation.options, own=draft.origin
+        )
+        told += translator.close()
+        if OwnBegins() not in told:
+            told += [OwnBegins(), *translator.begin()]
+        for call in deliver:
+            told += translator.answer(call_answered(call))
+        return translator, told
+
+
+def _without_answers(past: PastTurn, requests: set[str]) -> PastTurn:
+    """Return the turn as it was before some requests were answered."""
+    kept = [
+        event
+        for event in past.events
+        if event.author != "user"
+        or not requests.intersection(given.id or "" for given in event.get_function_responses())
+    ]
+    return dataclasses.replace(past, events=kept)
