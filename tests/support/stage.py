@@ -43,6 +43,11 @@ class Stage:
     tool_may_end: threading.Event = field(default_factory=threading.Event)
     """Let the slow, synchronous payment go on; it runs in a thread."""
 
+    def go_on(self) -> None:
+        """Let whatever waits go on."""
+        self.more.set()
+        self.tool_may_end.set()
+
     def tools(self) -> list[BaseTool]:  # noqa: C901  # eight small functions, no branches
         """Return the tools, all of them plain functions."""
 
@@ -124,6 +129,8 @@ class Stage:
                 ["Mixed told."],
             ],
             "long": [["One. ", self.more, "Two."]],
+            "add late": [[call("add", a=1, b=2)], [self.more, "It is 3."]],
+            "pay late": [[call("pay", amount=5)], [self.more, "Late told."]],
             "break": [["Some ", RuntimeError("SECRET model")]],
             "break at once": [[RuntimeError("SECRET model")]],
             "花子さんに50ドル送金してください": [
@@ -245,8 +252,12 @@ async def staged(
     rules: Mapping[str, ToolRule] | None = None,
     services: Services | None = None,
     stores: Stores | None = None,
+    cut_off: bool = False,
 ) -> AsyncIterator[Stage]:
-    """Serve a stage with uvicorn on loopback."""
+    """Serve a stage with uvicorn on loopback.
+
+    What still waits at the end may go on then; or, to be cut off, only when the server has ended.
+    """
     stage = Stage()
     stage.model = ScriptedModel(script=stage.script())
     agent = LlmAgent(name="stage", model=stage.model, tools=list(stage.tools()))
@@ -258,10 +269,13 @@ async def staged(
         services=services,
         stores=stores,
     )
-    async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
-        stage.url, stage.http = url, http
-        try:
-            yield stage
-        finally:
-            stage.more.set()
-            stage.tool_may_end.set()
+    try:
+        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+            stage.url, stage.http = url, http
+            try:
+                yield stage
+            finally:
+                if not cut_off:
+                    stage.go_on()
+    finally:
+        stage.go_on()

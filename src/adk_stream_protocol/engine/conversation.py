@@ -120,10 +120,7 @@ class Conversations:
     async def resume(self, chat_id: ChatId, user: UserId) -> Reply | None:
         """Return the newest reply of the chat from its beginning, or None if there is none."""
         await self._check_owner(chat_id, user)
-        turn = await self.stores.turns.latest(chat_id)
-        if turn is not None and turn.lapsed:
-            await self._recover(turn)
-            turn = await self.stores.turns.latest(chat_id)
+        turn = await self._latest(chat_id)
         if turn is None:
             return None
         reply = LoggedReply(chat_id, self.stores.log, turn.reply_id)
@@ -133,12 +130,12 @@ class Conversations:
     async def stop(self, chat_id: ChatId, user: UserId) -> bool:
         """Stop the running turn, or give up what waits; True if there was something to stop."""
         await self._check_owner(chat_id, user)
-        if await self.turns.stop(chat_id) is not None:
-            return True
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and turn.lapsed:
             # What was cut off is not taken up again.
             await self.stores.turns.end(chat_id, turn.reply_id)
+        if await self.turns.stop(chat_id) is not None:
+            return True
         cancelled = await self.stores.calls.cancel(chat_id)
         for invocation in dict.fromkeys(call.invocation_id for call in cancelled):
             draft = await self.preparation.note(chat_id, user, invocation, cancelled)
@@ -250,9 +247,10 @@ class Conversations:
 
     async def _outcome(self, call: HeldCall, user: UserId, brought: frozenset[str]) -> Reply:
         """Return how things stand: the continuation's reply, or a note that more is awaited."""
+        turn = await self._latest(call.chat_id)
         if call.delivered_in is not None:
-            turn = await self.stores.turns.latest(call.chat_id)
-            if turn is not None and turn.reply_id == call.delivered_in:
+            call = await self.ledger.owned(call.approval_id, user)
+            if turn is not None and call.delivered_in in {turn.reply_id, turn.origin}:
                 return self.turns.reading(turn, known=brought)
             return ToldReply(call.chat_id, await self.preparation.outcome(call, user))
         return ToldReply(call.chat_id, await self.preparation.standing(call, user))
@@ -312,6 +310,14 @@ class Conversations:
         except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
             trace = trace_of(error)
             logger.error("chat not continued: %s", trace, extra={"chat": chat_id})  # noqa: TRY400
+
+    async def _latest(self, chat_id: ChatId) -> TurnRecord | None:
+        """Return the newest turn of the chat; one that lapsed is recovered first."""
+        turn = await self.stores.turns.latest(chat_id)
+        if turn is None or not turn.lapsed:
+            return turn
+        await self._recover(turn)
+        return await self.stores.turns.latest(chat_id)
 
     async def _recover(self, lapsed: TurnRecord) -> None:
         """Go on where a turn was cut off, unless another process does already."""

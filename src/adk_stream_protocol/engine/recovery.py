@@ -81,9 +81,9 @@ class Recovery:
             contents.append(types.Content(role="user", parts=parts))
             for given in left.respond:
                 opening += translator.respond(given)
-        await prepared.ledger.calls.deliver(
-            [call.approval_id for call in left.deliver], draft.reply_id
-        )
+        lost = {lapsed.reply_id, draft.origin}
+        carried = [call for call in rows if call in left.deliver or call.delivered_in in lost]
+        await prepared.ledger.calls.deliver([call.approval_id for call in carried], draft.reply_id)
         runs = [prepared.run(scope, content, past, draft) for content in contents]
         return prepared.turn(draft, translator, opening, scope=scope, runs=runs)
 

@@ -334,7 +334,7 @@ class MemoryTurns:
 
 
 def _may_take(current: TurnRecord, over: ReplyId) -> bool:
-    return current.reply_id == over and not current.running
+    return current.reply_id == over and current.lapsed
 
 
 @dataclass(slots=True)

@@ -78,7 +78,7 @@ class SqlTurns:
     ) -> ColumnElement[bool]:
         """The rows that a turn may take: those that have ended, or the very one that lapsed."""
         if over is not None:
-            return and_(TURNS.c.reply_id == over, not_(self._alive))
+            return and_(TURNS.c.reply_id == over, TURNS.c.running, not_(self._alive))
         ended = not_(TURNS.c.running)
         return ended if repeatable else and_(ended, TURNS.c.key != turn.key)
 

@@ -1,0 +1,232 @@
+"""A chat whose server went away goes on with the next one, on the same database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from anyio.to_thread import run_sync
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from adk_stream_protocol.held_calls.policy import Reconciled, ToolRule
+from adk_stream_protocol.identifiers import ApprovalId, ChatId
+from adk_stream_protocol.ports import Stores, Verdict
+from adk_stream_protocol.server.databases import open_database
+from adk_stream_protocol.server.wiring import Services
+from adk_stream_protocol.stores.opening import SqliteFile
+from support.stage import Answered, Stage, staged, user_message
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def life(
+    folder: Path, rules: Mapping[str, ToolRule] | None = None
+) -> AsyncIterator[tuple[Stage, Stores]]:
+    """Serve until the block ends; what runs then is cut off."""
+    async with (
+        open_database(SqliteFile(folder / "chats.db")) as opened,
+        staged(
+            rules=rules,
+            services=Services(sessions=opened.sessions),
+            stores=opened.stores,
+            cut_off=True,
+        ) as stage,
+    ):
+        yield stage, opened.stores
+
+
+async def begun(stage: Stage, body: Mapping[str, object], *, until: str) -> None:
+    """Make a request and leave once something was seen."""
+    async with stage.http.stream("POST", "/api/chat", json=body) as response:
+        seen = ""
+        async for piece in response.aiter_text():
+            seen += piece
+            if until in seen:
+                return
+
+
+async def resumed(stage: Stage, chat: str = "c") -> Answered:
+    return Answered.of(await stage.http.get(f"/api/chat/{chat}/stream"))
+
+
+async def settled(stage: Stage, ending: str = "finish") -> Answered:
+    """Return the newest reply once it ends in a certain way."""
+    with anyio.fail_after(15):
+        while ending not in (reply := await resumed(stage)).types:
+            await anyio.lowlevel.checkpoint()
+    return reply
+
+
+async def state_of(stage: Stage) -> str:
+    approvals = (await stage.http.get("/api/approvals")).json()["approvals"]
+    return str(approvals[-1]["status"])
+
+
+async def parts_of(stage: Stage, chat: str = "c") -> list[dict[str, Any]]:
+    messages = (await stage.http.get(f"/api/chats/{chat}")).json()["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant"]
+    parts: list[dict[str, Any]] = messages[1]["parts"]
+    return parts
+
+
+async def test_a_reply_cut_off_in_its_text_is_given_again(tmp_path: Path) -> None:
+    body = {"id": "c", "messages": [user_message("long", "u1")]}
+    async with life(tmp_path) as (stage, _):
+        await begun(stage, body, until="One. ")
+    async with life(tmp_path) as (stage, _):
+        stage.more.set()
+        assert (await settled(stage)).text == "One. Two."
+        again = await stage.post("/api/chat", body)
+        assert (again.text, again.types[-1]) == ("One. Two.", "finish")
+        assert len(stage.model.prompts) == 1
+        assert (await stage.say("c", "hi")).text == "Hello."
+
+
+async def test_results_that_the_model_never_answered_are_answered(tmp_path: Path) -> None:
+    body = {"id": "c", "messages": [user_message("add late", "u1")]}
+    async with life(tmp_path) as (stage, _):
+        await begun(stage, body, until="tool-output-available")
+    async with life(tmp_path) as (stage, _):
+        stage.more.set()
+        reply = await settled(stage)
+        assert reply.text == "It is 3."
+        assert [chunk["output"] for chunk in reply.only("tool-output-available")] == [{"sum": 3}]
+        assert (await stage.post("/api/chat", body)).raw == reply.raw
+        parts = await parts_of(stage)
+        assert [part["type"] for part in parts if part["type"] != "step-start"] == [
+            "tool-add",
+            "text",
+        ]
+
+
+@pytest.mark.parametrize("resend", [False, True])
+async def test_a_payment_made_before_the_cut_is_told_and_not_made_again(
+    tmp_path: Path, resend: bool
+) -> None:
+    async with life(tmp_path) as (stage, _):
+        answer = (await stage.say("c", "pay late")).approving("c", True)
+        await begun(stage, answer, until="tool-output-available")
+        assert stage.payments == [5]
+    async with life(tmp_path) as (stage, _):
+        stage.more.set()
+        reply = await stage.post("/api/chat", answer) if resend else await settled(stage)
+        assert reply.text == "Late told."
+        assert [chunk["output"] for chunk in reply.only("tool-output-available")] == [{"paid": 5}]
+        assert (stage.payments, await state_of(stage)) == ([], "done")
+        assert (await parts_of(stage))[1]["state"] == "output-available"
+
+
+async def test_a_decision_that_nobody_acted_on_is_acted_on_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    async with life(tmp_path) as (stage, stores):
+        approval = ApprovalId((await stage.say("c", "pay 5")).approvals[0])
+    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
+        # As if the process had died right after the decision.
+        await opened.stores.calls.decide(approval, Verdict(approved=True, by="alice"))
+    async with life(tmp_path) as (stage, stores):
+        with anyio.fail_after(15):
+            while await state_of(stage) != "done":
+                await anyio.lowlevel.checkpoint()
+        assert (await settled(stage)).text.endswith("Result told.")
+        assert stage.payments == [5]
+        assert await stores.calls.undelivered() == []
+
+
+async def cut_while_paying(
+    folder: Path, rules: Mapping[str, ToolRule] | None = None
+) -> dict[str, Any]:
+    async with life(folder, rules) as (stage, _):
+        answer = (await stage.say("c", "pay slowly")).approving("c", True)
+        async with stage.http.stream("POST", "/api/chat", json=answer):
+            await run_sync(stage.tool_started.wait, 10)
+    return answer
+
+
+async def test_a_payment_cut_off_is_not_known_and_never_made_again(tmp_path: Path) -> None:
+    answer = await cut_while_paying(tmp_path)
+    async with life(tmp_path) as (stage, _):
+        reply = await settled(stage)
+        (told,) = reply.only("tool-output-error")
+        assert "not known whether it took effect" in told["errorText"]
+        assert reply.text == "Slowly told."
+        assert (stage.payments, await state_of(stage)) == ([], "unknown")
+        assert (await stage.post("/api/chat", answer)).only("tool-output-error") == [told]
+        assert stage.payments == []
+
+
+async def test_an_idempotent_payment_cut_off_is_made_under_the_same_key(tmp_path: Path) -> None:
+    rules = {"pay_slowly": ToolRule(idempotent=True)}
+    await cut_while_paying(tmp_path, rules)
+    async with life(tmp_path, rules) as (stage, stores):
+        stage.tool_may_end.set()
+        reply = await settled(stage)
+        assert reply.text == "Slowly told."
+        assert (stage.payments, await state_of(stage)) == ([9], "done")
+        (call,) = await stores.calls.of_chat(ChatId("c"))
+        events = [entry["event"] for entry in call.trail]
+        assert events == ["open", "approve", "claim", "release", "claim", "finish"]
+
+
+async def test_a_tool_that_can_tell_what_it_did_is_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def reconcile(key: str) -> Reconciled:
+        asked.append(key)
+        return Reconciled({"paid": 9})
+
+    rules = {"pay_slowly": ToolRule(reconcile=reconcile)}
+    answer = await cut_while_paying(tmp_path, rules)
+    async with life(tmp_path, rules) as (stage, _):
+        reply = await settled(stage)
+        assert [chunk["output"] for chunk in reply.only("tool-output-available")] == [{"paid": 9}]
+        assert (stage.payments, await state_of(stage)) == ([], "done")
+        assert asked == [answer["messages"][0]["parts"][0]["toolCallId"]]
+
+
+async def test_a_request_that_was_stored_without_its_row_can_be_approved(tmp_path: Path) -> None:
+    async with life(tmp_path) as (stage, _):
+        await stage.say("c", "pay 5")
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chats.db'}")
+    async with engine.begin() as connection:
+        await connection.execute(text("DELETE FROM adk_stream_call"))
+        await connection.execute(text("UPDATE adk_stream_turn SET running = 1"))
+    await engine.dispose()
+    async with life(tmp_path) as (stage, _):
+        reply = await settled(stage)
+        assert len(reply.approvals) == 1
+        told = await stage.post("/api/chat", reply.approving("c", True))
+        assert (told.text, stage.payments) == ("Result told.", [5])
+
+
+async def test_a_message_that_was_never_stored_can_be_sent_again(tmp_path: Path) -> None:
+    body = {"id": "c", "messages": [user_message("hi", "u1")]}
+    async with life(tmp_path) as (stage, _):
+        await stage.post("/api/chat", body)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chats.db'}")
+    async with engine.begin() as connection:
+        await connection.execute(text("DELETE FROM events"))
+        await connection.execute(text("UPDATE adk_stream_turn SET running = 1"))
+    await engine.dispose()
+    async with life(tmp_path) as (stage, _):
+        assert "Please send it again" in (await settled(stage, "error")).raw
+        assert (await stage.post("/api/chat", body)).text == "Hello."
+
+
+async def test_a_chat_that_was_cut_off_can_be_stopped_and_deleted(tmp_path: Path) -> None:
+    body = {"id": "c", "messages": [user_message("long", "u1")]}
+    async with life(tmp_path) as (stage, _):
+        await begun(stage, body, until="One. ")
+        await begun(stage, {**body, "id": "d"}, until="One. ")
+    async with life(tmp_path) as (stage, _):
+        for chat in ("c", "d"):
+            await stage.http.post(f"/api/chat/{chat}/stop")
+        assert (await stage.http.delete("/api/chats/d")).status_code == 204
+        assert (await stage.say("c", "hi")).text == "Hello."
