@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from support.postgres import PostgresServer, postgres_server
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real server for all tests that want one; each makes a database of its own."""
+    with postgres_server() as server:
+        yield server

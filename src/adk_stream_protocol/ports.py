@@ -344,8 +344,13 @@ class AgentRun(Protocol):
         ...
 
 
-async def _nothing_to_do() -> None:
-    """Memory needs no tables and holds no connections."""
+async def _nothing_to_prepare() -> int:
+    """Memory needs no tables."""
+    return 0
+
+
+async def _nothing_to_close() -> None:
+    """Memory holds no connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +363,9 @@ class Stores:
     wake: Wake
     lease: float = 30.0
     """Seconds after which a turn lapses whose process does not renew it."""
-    prepare: Callable[[], Awaitable[None]] = _nothing_to_do
-    """Makes or upgrades what the stores live in; idempotent."""
-    close: Callable[[], Awaitable[None]] = _nothing_to_do
+    prepare: Callable[[], Awaitable[int]] = _nothing_to_prepare
+    """Makes or upgrades what the stores live in; idempotent. Returns the version it was of."""
+    close: Callable[[], Awaitable[None]] = _nothing_to_close
     """Lets go of what `prepare` opened; idempotent. `serving` does it at its end."""
     serving: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Prepares the stores and keeps them open for as long as the server runs."""

@@ -2,12 +2,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
+import httpx
 import pytest
+from google.adk.agents.llm_agent import LlmAgent
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import open_database
+from adk_stream_protocol.server.wiring import create_app
+from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.opening import Memory, PostgresServer, SqliteFile
+from support.postgres import PostgresServer as PlainPostgres
+from support.scripted import ScriptedModel
+from support.serving import serving
+from support.stage import user_message
 
 pytestmark = pytest.mark.anyio
 
@@ -42,3 +51,34 @@ async def test_a_server_that_does_not_answer_is_explained_without_its_password()
     assert "127.0.0.1:1/chats (PostgreSQL) cannot be used" in refused.value.message
     assert "that the server runs" in refused.value.message
     assert "secret" not in refused.value.message
+
+
+async def test_a_database_by_its_url_is_all_an_app_needs(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    for said, kept in (("hi", 2), ("hello", 4)):
+        model = ScriptedModel(script={"hi": [["Hello."]], "hello": [["Hello again."]]})
+        app = create_app(LlmAgent(name="greeter", model=model), database=url)
+        async with serving(app) as address, httpx.AsyncClient(base_url=address) as http:
+            body = {"id": "c", "messages": [user_message(said)]}
+            assert (await http.post("/api/chat", json=body)).status_code == 200
+            assert len((await http.get("/api/chats/c")).json()["messages"]) == kept
+
+
+def test_a_database_and_stores_are_one_too_many() -> None:
+    agent = LlmAgent(name="greeter", model=ScriptedModel())
+    with pytest.raises(BadRequest, match="not both"):
+        create_app(agent, database="memory:", stores=memory_stores())
+    with pytest.raises(BadRequest, match="unknown scheme"):
+        create_app(agent, database="mysql://localhost/chats")
+
+
+async def test_many_first_starts_at_once_make_the_tables_once(postgres: PlainPostgres) -> None:
+    database = PostgresServer(postgres.create("first-starts"))
+
+    async def start() -> None:
+        async with open_database(database) as opened:
+            assert await opened.stores.calls.count_pending() == 0
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(6):
+            tasks.start_soon(start)

@@ -7,6 +7,7 @@ and what is due is opened as due.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -840,3 +841,176 @@ async def test_hint_that_nobody_waits_for_is_lost(wake: Wake) -> None:
         await wake.wait("calls", None)
         waited = True
     assert not waited
+
+
+# What a decision can carry, and what is kept of it
+
+
+async def test_each_step_counts_once_and_the_last_one_approves(calls: Calls) -> None:
+    await opened(calls)
+    first = dataclasses.replace(YES, by="ann", final=False, decision_id="d1")
+    ruling, call = await calls.decide(A, first)
+    assert (ruling, call.state, call.step) == ("accepted", CallState.PENDING, 1)
+    assert call.step_approvers == ("ann",)
+    # Made for a step that is over: by the same person a double click, by another one too late.
+    assert (await calls.decide(A, dataclasses.replace(first, decision_id=None)))[0] == "repeat"
+    other = dataclasses.replace(first, by="bob", decision_id="d2")
+    assert (await calls.decide(A, other))[0] == "conflict"
+    assert await calls.get(A) == call
+    ruling, call = await calls.decide(A, Verdict(approved=True, by="carol", step=1))
+    assert (ruling, call.state, call.decided_by) == ("accepted", CallState.APPROVED, "carol")
+    assert (await calls.decide(A, first))[0] == "repeat"
+
+
+async def test_a_denial_at_any_step_is_the_end(calls: Calls) -> None:
+    await opened(calls)
+    await calls.decide(A, dataclasses.replace(YES, final=False))
+    ruling, call = await calls.decide(A, dataclasses.replace(NO, step=1))
+    assert (ruling, call.state) == ("accepted", CallState.DENIED)
+
+
+async def test_edited_arguments_are_kept_beside_those_shown(calls: Calls) -> None:
+    shown = await opened(calls)
+    edited: dict[str, JsonValue] = {"amount": 4, "to": "花子"}
+    verdict = dataclasses.replace(YES, edited=edited, edited_hash=digest(edited))
+    _, call = await calls.decide(A, verdict)
+    assert (call.arguments, call.arguments_hash) == (shown.arguments, shown.arguments_hash)
+    assert (call.run_arguments, call.edited_hash) == (edited, digest(edited))
+    assert (await calls.decide(A, verdict))[0] == "repeat"
+    otherwise = dataclasses.replace(verdict, edited_hash=digest({}))
+    assert (await calls.decide(A, otherwise))[0] == "conflict"
+
+
+async def test_the_trail_tells_everything_in_order(calls: Calls) -> None:
+    await opened(calls)
+    verdict = Verdict(
+        approved=True, by="ann", reason='Fine\u2028"so"\n', decision_id="d1", via="api 10.0.0.7"
+    )
+    await calls.decide(A, verdict)
+    claimed = await calls.claim(A, ReplyId("run-1"))
+    assert claimed is not None
+    await calls.lapse(A, claimed.fence)
+    ruling, call = await calls.resolve(A, Verdict(True, "bob"), result={"paid": 5}, error=None)
+    assert (ruling, call.state, call.result) == ("accepted", CallState.DONE, {"paid": 5})
+    assert [entry["event"] for entry in call.trail] == ["approve", "claim", "lapse", "resolve_done"]
+    decided, ran, _, resolved = call.trail
+    assert decided["reason"] == verdict.reason
+    assert (decided["by"], decided["via"], decided["decisionId"]) == ("ann", "api 10.0.0.7", "d1")
+    assert (ran["by"], resolved["by"]) == ("run-1", "bob")
+    times = [entry["at"] for entry in call.trail]
+    assert times == sorted(times, key=float)  # type: ignore[arg-type]  # they are numbers
+    assert abs(float(str(times[0])) - call.created_at) < 60
+
+
+async def test_only_a_call_whose_end_nobody_saw_can_be_resolved(calls: Calls) -> None:
+    claimed = await running(calls)
+    known = Verdict(approved=False, by="bob")
+    assert (await calls.resolve(A, known, result=None, error="No."))[0] == "conflict"
+    await calls.lapse(A, claimed.fence)
+    ruling, call = await calls.resolve(A, known, result=None, error="No.")
+    assert (ruling, call.state, call.error) == ("accepted", CallState.FAILED, "No.")
+    assert (await calls.resolve(A, known, result=None, error="No."))[0] == "repeat"
+    assert (await calls.resolve(A, known, result=1, error=None))[0] == "conflict"
+
+
+async def test_what_waits_for_anyone_is_listed_and_counted(calls: Calls) -> None:
+    await opened(calls, A)
+    await opened(calls, B, owner=BOB, chat=OTHER_CHAT)
+    await opened(calls, C, approval=False, kind=CallKind.BROWSER)
+    assert ids(await calls.pending(10)) == [A, B]
+    assert ids(await calls.pending(1)) == [A]
+    assert await calls.count_pending() == 2
+    await calls.decide(A, NO)
+    assert await calls.count_pending() == 1
+
+
+async def test_chats_with_answers_that_adk_has_not_got_are_found(calls: Calls) -> None:
+    await opened(calls, A)
+    await opened(calls, B, owner=BOB, chat=OTHER_CHAT)
+    await opened(calls, C, approval=False, kind=CallKind.BROWSER, chat=ChatId("third"))
+    assert await calls.undelivered() == []
+    await calls.decide(A, YES)
+    assert await calls.undelivered() == [(CHAT, ANN)]
+    await calls.deliver([A], R1)
+    await calls.decide(B, NO)
+    assert await calls.undelivered() == [(OTHER_CHAT, BOB)]
+
+
+async def test_settled_calls_are_forgotten_when_they_are_old(
+    calls: Calls, backend: Backend
+) -> None:
+    await opened(calls, A, expires_in=10_000.0)
+    await opened(calls, B)
+    await calls.decide(B, NO)
+    unknown = await running(calls, C)
+    await calls.lapse(C, unknown.fence)
+    await backend.advance(100.0)
+    assert await calls.purge(200.0) == 0
+    assert await calls.purge(50.0) == 1
+    assert [await calls.get(name) is None for name in (A, B, C)] == [False, True, False]
+    assert ids(await calls.of_chat(CHAT)) == [A, C]
+
+
+# Requests, and turns that lapse
+
+
+async def test_an_earlier_request_finds_its_own_reply(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    await turns.begin(turn(R2, "say:2"), repeatable=False)
+    again = await turns.begin(turn(ReplyId("r3")), repeatable=False)
+    assert isinstance(again, Attached)
+    assert (again.turn.reply_id, again.turn.running) == (R1, False)
+    await turns.end(CHAT, R2, failed=True)
+    assert isinstance(await turns.begin(turn(ReplyId("r3"), "say:2"), repeatable=False), Began)
+
+
+async def test_a_turn_given_up_lapses_and_is_taken_over_once(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    assert await turns.lapsed() == []
+    await turns.release(CHAT, R2)
+    assert await turns.lapsed() == []
+    await turns.release(CHAT, R1)
+    (lapsed,) = await turns.lapsed()
+    assert (lapsed.reply_id, lapsed.running, lapsed.lapsed) == (R1, False, True)
+    assert await turns.renew() == []
+    assert await turns.ask_to_stop(CHAT) is None
+    other = await turns.begin(turn(R2, "say:2"), repeatable=True)
+    assert other == Busy(lapsed)
+    recovery = dataclasses.replace(turn(R2), origin=R1)
+    assert await turns.begin(recovery, repeatable=False, over=R1) == Began(recovery, lapsed)
+    third = dataclasses.replace(recovery, reply_id=ReplyId("r3"))
+    assert await turns.begin(third, repeatable=False, over=R1) == Attached(recovery)
+    assert await turns.lapsed() == []
+    # The request's reply is the recovery's from now on, also when it is not the newest any more.
+    await turns.end(CHAT, R2)
+    await turns.begin(turn(ReplyId("r4"), "say:2"), repeatable=False)
+    again = await turns.begin(turn(ReplyId("r5")), repeatable=False)
+    assert isinstance(again, Attached)
+    assert again.turn.reply_id == R2
+
+
+async def test_a_recovery_that_could_not_be_prepared_leaves_the_turn_lapsed(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.release(CHAT, R1)
+    (lapsed,) = await turns.lapsed()
+    recovery = dataclasses.replace(turn(R2), origin=R1)
+    await turns.begin(recovery, repeatable=False, over=R1)
+    await turns.restore(recovery, lapsed)
+    assert await turns.lapsed() == [lapsed]
+    assert isinstance(await turns.begin(recovery, repeatable=False, over=R1), Began)
+
+
+async def test_an_ended_turn_is_not_taken_over(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    recovery = dataclasses.replace(turn(R2), origin=R1)
+    assert isinstance(await turns.begin(recovery, repeatable=False, over=R1), Attached)
+
+
+async def test_a_chat_that_was_forgotten_has_no_requests(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    await turns.begin(turn(R2, "say:2"), repeatable=False)
+    await turns.forget(CHAT)
+    assert isinstance(await turns.begin(turn(R2), repeatable=False), Began)

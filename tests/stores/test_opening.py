@@ -11,8 +11,9 @@ from adk_stream_protocol.stores.opening import (
     PostgresServer,
     SqliteFile,
     database_text,
-    open_stores,
+    locked,
     parse_database,
+    stores_in,
 )
 
 
@@ -74,24 +75,24 @@ def test_what_people_see_of_a_database_holds_no_password(url: str, text: str) ->
 
 def test_a_sqlite_file_is_had_by_one_at_a_time(tmp_path: Path) -> None:
     file = SqliteFile(tmp_path / "chats.db")
-    with open_stores(file):
+    with locked(file):
         with pytest.raises(Conflict, match=r"Another process has the database .*chats\.db"):
-            open_stores(file).__enter__()
-        with open_stores(SqliteFile(tmp_path / "other.db")):
+            locked(file).__enter__()
+        with locked(SqliteFile(tmp_path / "other.db")):
             pass
-    with open_stores(file):
+    with locked(file):
         pass
 
 
 def test_a_file_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     with (
         pytest.raises(BadRequest, match="No such file or directory"),
-        open_stores(SqliteFile(tmp_path / "missing" / "chats.db")),
+        locked(SqliteFile(tmp_path / "missing" / "chats.db")),
     ):
         pass
 
 
 @pytest.mark.parametrize("url", ["memory:", "postgresql://host/name"])
 def test_other_databases_are_not_locked(url: str) -> None:
-    with open_stores(parse_database(url)) as one, open_stores(parse_database(url)) as other:
-        assert one is not other
+    with locked(parse_database(url)), locked(parse_database(url)):
+        assert stores_in(parse_database(url)) is not stores_in(parse_database(url))

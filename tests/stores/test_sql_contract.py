@@ -19,7 +19,8 @@ from stores.contract import *  # noqa: E402, F403  # each of its tests is a test
 from stores.contract import KEPT, Backend  # noqa: E402
 
 _AGING = (
-    "UPDATE adk_stream_call SET created_at = created_at - :s, expires_at = expires_at - :s",
+    "UPDATE adk_stream_call SET created_at = created_at - :s, expires_at = expires_at - :s, "
+    "decided_at = decided_at - :s, done_at = done_at - :s",
     "UPDATE adk_stream_chunk SET created_at = created_at - :s",
     "UPDATE adk_stream_turn SET lease_until = lease_until - :s",
 )

@@ -13,7 +13,14 @@ from typing_extensions import override
 
 from adk_stream_protocol.lifecycle import CallState
 
-__all__ = ["ApprovalsOptions", "CheckOptions", "Options", "ServeOptions", "parse_arguments"]
+__all__ = [
+    "ApprovalsOptions",
+    "CheckOptions",
+    "MigrateOptions",
+    "Options",
+    "ServeOptions",
+    "parse_arguments",
+]
 
 _DATABASE: Final = "sqlite:///adk-stream.db"
 _SERVER: Final = "http://127.0.0.1:8000"
@@ -62,7 +69,14 @@ class CheckOptions:
     """None: the demo."""
 
 
-Options: TypeAlias = ServeOptions | ApprovalsOptions | CheckOptions
+@dataclass(frozen=True, slots=True)
+class MigrateOptions:
+    """`adk-stream migrate`."""
+
+    database: str
+
+
+Options: TypeAlias = ServeOptions | ApprovalsOptions | CheckOptions | MigrateOptions
 
 
 class _Parser(argparse.ArgumentParser):
@@ -90,6 +104,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
             )
         case "check":
             return CheckOptions(parsed.agent)
+        case "migrate":
+            return MigrateOptions(parsed.database)
         case _:
             return _approvals_options(parsed)
 
@@ -123,7 +139,18 @@ def _parser() -> _Parser:
     _add_approvals(commands.add_parser("approvals", help="decide what a running server asks"))
     check = commands.add_parser("check", help="prove that this installation works, offline")
     check.add_argument("agent", nargs="?", metavar="AGENT", help=_AGENT_HELP)
+    migrate = commands.add_parser("migrate", help="bring a database up to this release")
+    _add_database(migrate)
     return parser
+
+
+def _add_database(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--database",
+        default=_DATABASE,
+        metavar="URL",
+        help="memory: | sqlite:///FILE | postgresql://USER:PASSWORD@HOST/NAME (%(default)s)",
+    )
 
 
 def _add_serve(serve: argparse.ArgumentParser) -> None:
@@ -132,12 +159,7 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--port", type=_port, default=8000, help="port to listen on; 0: a free one (%(default)s)"
     )
-    serve.add_argument(
-        "--database",
-        default=_DATABASE,
-        metavar="URL",
-        help="memory: | sqlite:///FILE | postgresql://USER:PASSWORD@HOST/NAME (%(default)s)",
-    )
+    _add_database(serve)
     serve.add_argument(
         "--model", metavar="NAME", help="run the demo on a Gemini model, such as gemini-2.5-flash"
     )

@@ -10,11 +10,13 @@ from adk_stream_protocol.cli.approvals import approvals
 from adk_stream_protocol.cli.arguments import (
     ApprovalsOptions,
     CheckOptions,
+    MigrateOptions,
     Options,
     ServeOptions,
     parse_arguments,
 )
 from adk_stream_protocol.cli.check import check
+from adk_stream_protocol.cli.migrate import migrate
 from adk_stream_protocol.cli.serve import serve
 from adk_stream_protocol.errors import ClientFault
 
@@ -44,5 +46,7 @@ def _run(options: Options) -> int:
             return approvals(options)
         case CheckOptions():
             return check(options)
+        case MigrateOptions():
+            return migrate(options)
         case _:
             assert_never(options)

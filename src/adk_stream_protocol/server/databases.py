@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from typing import assert_never
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.database_session_service import DatabaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.ports import Stores
@@ -21,11 +23,12 @@ from adk_stream_protocol.stores.opening import (
     PostgresServer,
     SqliteFile,
     database_text,
-    open_stores,
+    locked,
+    stores_in,
 )
 from adk_stream_protocol.stores.sql import Keeping
 
-__all__ = ["OpenDatabase", "open_database"]
+__all__ = ["OpenDatabase", "connect", "open_database"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +37,58 @@ class OpenDatabase:
 
     stores: Stores
     sessions: BaseSessionService
+    found: int = 0
+    """The schema version it was of when it was opened; 0: it was new, or is memory."""
+
+
+def connect(database: Database, keeping: Keeping | None = None) -> OpenDatabase:
+    """Return what a database holds; it is opened when a server starts to serve it.
+
+    Then, what cannot be opened is a `BadRequest` or a `Conflict`, as with `open_database`.
+    """
+    stores, sessions = stores_in(database, keeping), _sessions(database)
+
+    @asynccontextmanager
+    async def serving() -> AsyncIterator[None]:
+        with locked(database):
+            async with _prepared(sessions, database), stores.serving():
+                yield
+
+    return OpenDatabase(dataclasses.replace(stores, serving=serving), sessions)
 
 
 @asynccontextmanager
 async def open_database(
     database: Database, keeping: Keeping | None = None
 ) -> AsyncIterator[OpenDatabase]:
-    """Open a database, make its tables if there are none, and close it when the block ends.
+    """Open a database, make or upgrade its tables, and close it when the block ends.
 
     Raises:
         BadRequest: it cannot be reached or read; the message says why.
-        Conflict: another process has the SQLite file.
+        Conflict: another process has the SQLite file, or a newer release has changed it.
     """
-    with open_stores(database, keeping) as stores:
-        url = _url(database)
-        if url is None:
-            yield OpenDatabase(stores, InMemorySessionService())
-            return
-        async with DatabaseSessionService(url) as sessions:
-            await _prepare(sessions, database)
+    stores, sessions = stores_in(database, keeping), _sessions(database)
+    with locked(database):
+        async with _prepared(sessions, database):
             try:
-                await stores.prepare()
-                yield OpenDatabase(stores, sessions)
+                yield OpenDatabase(stores, sessions, found=await stores.prepare())
             finally:
                 await stores.close()
+
+
+@asynccontextmanager
+async def _prepared(sessions: BaseSessionService, database: Database) -> AsyncIterator[None]:
+    if not isinstance(sessions, DatabaseSessionService):
+        yield
+        return
+    async with sessions:
+        await _prepare(sessions, database)
+        yield
+
+
+def _sessions(database: Database) -> BaseSessionService:
+    url = _url(database)
+    return InMemorySessionService() if url is None else DatabaseSessionService(url)
 
 
 def _url(database: Database) -> str | None:
@@ -76,7 +107,8 @@ def _url(database: Database) -> str | None:
 
 async def _prepare(sessions: DatabaseSessionService, database: Database) -> None:
     try:
-        await sessions.prepare_tables()
+        async with _alone(database):
+            await sessions.prepare_tables()
     except (SQLAlchemyError, OSError, ValueError, TypeError) as error:
         # TypeError: the driver does not know an option of the URL.
         cause = getattr(error, "orig", None) or error
@@ -90,3 +122,18 @@ async def _prepare(sessions: DatabaseSessionService, database: Database) -> None
             f"The database {database_text(database)} cannot be used: {why}. {advice}",
             code="bad_database",
         ) from error
+
+
+@asynccontextmanager
+async def _alone(database: Database) -> AsyncIterator[None]:
+    """Keep other instances from making ADK's tables at the same moment: it takes no lock itself."""
+    if not isinstance(database, PostgresServer):
+        yield
+        return
+    engine = create_async_engine(_url(database) or "")
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(text("SELECT pg_advisory_xact_lock(7236013)"))
+            yield
+    finally:
+        await engine.dispose()

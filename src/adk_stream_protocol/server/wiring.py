@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -26,16 +26,19 @@ from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import TurnLimits
+from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.held_calls.gate import CallBook, Gate
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.approvals_api import approval_routes
+from adk_stream_protocol.server.databases import connect
 from adk_stream_protocol.server.identity import Identify, anyone
 from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.stores.memory import memory_stores
+from adk_stream_protocol.stores.opening import parse_database
 from adk_stream_protocol.translation.contents import ContentLimits
 from adk_stream_protocol.translation.events import TranslationOptions
 
@@ -59,6 +62,7 @@ def create_router(
     identify: Identify = anyone,
     settings: Settings | None = None,
     services: Services | None = None,
+    database: str | None = None,
     stores: Stores | None = None,
     options: TranslationOptions | None = None,
 ) -> APIRouter:
@@ -73,16 +77,21 @@ def create_router(
             own before anyone else can reach the server.
         settings: limits and times; by default from the environment.
         services: ADK's session, artifact, memory and credential services.
-        stores: where turns, held calls and replies are kept; by default in memory.
+        database: where everything is kept, ADK's sessions included, as `adk-stream serve
+            --database` takes it: `sqlite:///FILE` or `postgresql://...`; by default in memory.
+        stores: where turns, held calls and replies are kept, instead of in a database.
         options: what of the agent's inner life a client may see.
     """
     settings = settings or Settings.from_environment()
+    services = services or Services()
+    if database is not None:
+        services, stores = _connected(database, services, stores, settings)
     service = _service(
         agent,
         tools=tools or {},
         identify=identify,
         settings=settings,
-        services=services or Services(),
+        services=services,
         stores=stores or memory_stores(keep_replies=settings.reply_seconds),
         options=options or TranslationOptions(),
     )
@@ -111,6 +120,7 @@ def create_app(
     identify: Identify = anyone,
     settings: Settings | None = None,
     services: Services | None = None,
+    database: str | None = None,
     stores: Stores | None = None,
     options: TranslationOptions | None = None,
 ) -> FastAPI:
@@ -132,12 +142,25 @@ def create_app(
             identify=identify,
             settings=settings,
             services=services,
+            database=database,
             stores=stores,
             options=options,
         )
     )
     app.include_router(page_routes())
     return app
+
+
+def _connected(
+    database: str, services: Services, stores: Stores | None, settings: Settings
+) -> tuple[Services, Stores]:
+    """Return ADK's services and the stores with everything in one database."""
+    if stores is not None:
+        raise BadRequest("Give either database= or stores=, not both.", code="bad_database")
+    connected = connect(parse_database(database), settings.keeping())
+    if isinstance(services.sessions, InMemorySessionService):
+        services = replace(services, sessions=connected.sessions)
+    return services, connected.stores
 
 
 def _service(

@@ -24,8 +24,9 @@ __all__ = [
     "PostgresServer",
     "SqliteFile",
     "database_text",
-    "open_stores",
+    "locked",
     "parse_database",
+    "stores_in",
 ]
 
 _FORMS: Final = "Use memory:, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME."
@@ -92,25 +93,33 @@ def database_text(database: Database) -> str:
             assert_never(database)
 
 
+def stores_in(database: Database, keeping: Keeping | None = None) -> Stores:
+    """Return the stores of a database. Nothing is opened until they serve; no lock is taken."""
+    keeping = keeping or Keeping()
+    match database:
+        case SqliteFile(path):
+            return sqlite_stores(str(path), keeping)
+        case PostgresServer(url):
+            return postgres_stores(url, keeping)
+        case Memory():
+            return memory_stores(keep_replies=keeping.replies)
+        case _:
+            assert_never(database)
+
+
 @contextmanager
-def open_stores(database: Database, keeping: Keeping | None = None) -> Iterator[Stores]:
-    """Return the stores; until the block ends no other process gets the same SQLite file.
+def locked(database: Database) -> Iterator[None]:
+    """Keep other processes off a SQLite file until the block ends; others need no lock.
 
     Raises:
         Conflict: another process has the file.
         BadRequest: the file's folder does not exist or may not be written to.
     """
-    keeping = keeping or Keeping()
-    match database:
-        case SqliteFile(path):
-            with _locked(path):
-                yield sqlite_stores(str(path), keeping)
-        case PostgresServer(url):
-            yield postgres_stores(url, keeping)
-        case Memory():
-            yield memory_stores(keep_replies=keeping.replies)
-        case _:
-            assert_never(database)
+    if not isinstance(database, SqliteFile):
+        yield
+        return
+    with _locked(database.path):
+        yield
 
 
 def _bad_url(what: str) -> BadRequest:

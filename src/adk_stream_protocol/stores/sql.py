@@ -72,8 +72,8 @@ def _stores(engine: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool) -
     calls, turns = SqlCalls(engine), SqlTurns(engine, lease=keeping.lease)
     log = SqlLog(engine, wake, is_running=turns.is_running, keep=keeping.replies)
 
-    async def prepare() -> None:
-        await migrate(engine)
+    async def prepare() -> int:
+        return await migrate(engine)
 
     async def close() -> None:
         # Also when the server is cancelled: a connection that is not closed keeps its thread.
