@@ -6,7 +6,7 @@ All times are seconds since the epoch by the store's own clock.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -267,8 +267,11 @@ class Turns(Protocol):
         """Mark the running turn as stopping; return it, or None if none runs."""
         ...
 
-    async def renew(self) -> Sequence[TurnRecord]:
-        """Keep the chats that this process has taken; return them, with what was asked of them."""
+    async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
+        """Keep the chats that this process took for these replies, unless they lapsed.
+
+        Returns those kept, with what was asked of them.
+        """
         ...
 
     async def running_of(self, owner: UserId) -> int:

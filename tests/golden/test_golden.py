@@ -15,7 +15,8 @@ import anyio
 import pytest
 
 from adk_stream_protocol.lifecycle import HeldCall
-from adk_stream_protocol.translation.history import messages_of
+from adk_stream_protocol.translation.aftermath import Aftermath, aftermath_of
+from adk_stream_protocol.translation.history import messages_of, past_turns
 from adk_stream_protocol.wire.assembler import Assembler, StreamFailed
 from adk_stream_protocol.wire.chunks import Chunk, encode, to_json
 from adk_stream_protocol.wire.entries import Entry
@@ -333,3 +334,28 @@ def test_history_needs_no_ledger_but_for_the_cards(name: str, profile: Profile) 
         if part["type"] == "data-approval":
             part["data"] = None
     assert without == with_ledger
+
+
+# What is left to do of it
+
+UNFINISHED = {
+    "abort_signal": "aborted before the model had said anything that is stored",
+    "abort_signal_tool_in_flight": "aborted before the model could answer the tool's result",
+    "disconnect_aclose_midstream": "cut off in the model's first words",
+    "unary_llm_raises_midstream": "the model failed in its first words",
+    "unary_tool_raises": "the tool's failure ended the run without a result",
+}
+
+
+@every_dump
+def test_a_recorded_turn_that_ended_leaves_nothing_to_do(name: str) -> None:
+    recorded = recording(name)
+    for turn in past_turns(recorded.dump.session):
+        rows = [call for call in recorded.calls if call.invocation_id == turn.invocation_id]
+        after = aftermath_of(turn, rows)
+        assert (after == Aftermath()) is (name not in UNFINISHED), (name, after)
+        for length in range(1, len(turn.events)):
+            # Wherever it is cut off, one thing is next, or nothing.
+            cut = dataclasses.replace(turn, events=turn.events[:length])
+            after = aftermath_of(cut, rows)
+            assert sum([after.rerun, bool(after.deliver), bool(after.respond)]) <= 1

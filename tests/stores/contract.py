@@ -644,12 +644,12 @@ async def test_turn_is_not_restored_over_a_later_one(turns: Turns) -> None:
 
 async def test_running_turn_is_asked_to_stop(turns: Turns) -> None:
     await turns.begin(turn(), repeatable=False)
-    assert await turns.renew() == [turn()]
+    assert await turns.renew([R1]) == [turn()]
     stopping = await turns.ask_to_stop(CHAT)
     assert stopping is not None
     assert stopping.stopping
     assert await turns.latest(CHAT) == stopping
-    assert await turns.renew() == [stopping]
+    assert await turns.renew([R1, R2]) == [stopping]
 
 
 async def test_turn_that_ended_cannot_be_stopped(turns: Turns) -> None:
@@ -657,7 +657,7 @@ async def test_turn_that_ended_cannot_be_stopped(turns: Turns) -> None:
     await turns.begin(turn(), repeatable=False)
     await turns.end(CHAT, R1)
     assert await turns.ask_to_stop(CHAT) is None
-    assert await turns.renew() == []
+    assert await turns.renew([R1]) == []
 
 
 async def test_running_turns_are_counted_by_user(turns: Turns) -> None:
@@ -973,7 +973,7 @@ async def test_a_turn_given_up_lapses_and_is_taken_over_once(turns: Turns) -> No
     await turns.release(CHAT, R1)
     (lapsed,) = await turns.lapsed()
     assert (lapsed.reply_id, lapsed.running, lapsed.lapsed) == (R1, False, True)
-    assert await turns.renew() == []
+    assert await turns.renew([R1]) == []
     assert await turns.ask_to_stop(CHAT) is None
     other = await turns.begin(turn(R2, "say:2"), repeatable=True)
     assert other == Busy(lapsed)

@@ -102,7 +102,7 @@ async def test_another_process_takes_over_only_when_the_lease_has_lapsed(
         other = TurnRecord(CHAT, ALICE, ReplyId("r2"), "other")
         assert isinstance(await quick.turns.begin(other, repeatable=False), Busy)
         assert await quick.turns.ask_to_stop(CHAT) is not None
-        assert [turn.stopping for turn in await slow.turns.renew()] == [True]
+        assert [turn.stopping for turn in await slow.turns.renew([REPLY])] == [True]
         await slow.turns.end(CHAT, REPLY)
         assert isinstance(await lapsing.turns.begin(other, repeatable=False), Began)
         third = TurnRecord(CHAT, ALICE, ReplyId("r3"), "third", origin=other.reply_id)
@@ -113,7 +113,7 @@ async def test_another_process_takes_over_only_when_the_lease_has_lapsed(
         for over, outcome in ((REPLY, Busy), (other.reply_id, Began), (other.reply_id, Attached)):
             again = await quick.turns.begin(third, repeatable=False, over=over)
             assert isinstance(again, outcome)
-        assert await lapsing.turns.renew() == []
+        assert await lapsing.turns.renew([other.reply_id, third.reply_id]) == []
 
 
 async def test_a_reply_is_followed_from_another_process(postgres: PostgresServer) -> None:

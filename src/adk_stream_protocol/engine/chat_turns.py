@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -63,6 +63,8 @@ class ChatTurns:
     """Called for a turn that lapsed and is in the way; None while the server is not running."""
     _running: dict[ChatId, _Running] = field(default_factory=dict)
     """The turns that run in this process."""
+    _held: set[ReplyId] = field(default_factory=set)
+    """The replies for which this process has taken chats: from before until after."""
 
     @asynccontextmanager
     async def serving(
@@ -79,6 +81,11 @@ class ChatTurns:
             finally:
                 self._tasks = self._after = self._recover = None
                 tasks.cancel_scope.cancel()
+
+    @property
+    def running(self) -> int:
+        """How many turns run in this process."""
+        return len(self._running)
 
     @property
     def is_serving(self) -> bool:
@@ -136,16 +143,26 @@ class ChatTurns:
                 public_message="The server is starting or stopping. Try again in a moment.",
             )
         while True:
-            began = await self.stores.turns.begin(
-                draft.record(), repeatable=draft.repeatable, over=draft.over
-            )
-            if isinstance(began, Began):
-                await self.stores.log.open(draft.reply_id)
-                await tasks.start(self._produce, draft, began.previous)
-                return began
+            with self._holding(draft.reply_id) as held:
+                began = await self.stores.turns.begin(
+                    draft.record(), repeatable=draft.repeatable, over=draft.over
+                )
+                if isinstance(began, Began):
+                    await self.stores.log.open(draft.reply_id)
+                    await tasks.start(self._produce, draft, began.previous)
+                    held.pop_all()
+                    return began
             if not began.turn.lapsed or draft.over is not None or self._recover is None:
                 return began
             await self._recover(began.turn)
+
+    @contextmanager
+    def _holding(self, reply_id: ReplyId) -> Iterator[ExitStack]:
+        """Keep a chat while it is being taken, and on if the stack is emptied."""
+        with ExitStack() as held:
+            self._held.add(reply_id)
+            held.callback(self._held.discard, reply_id)
+            yield held
 
     @asynccontextmanager
     async def taken(self, chat_id: ChatId, owner: UserId) -> AsyncIterator[None]:
@@ -161,6 +178,7 @@ class ChatTurns:
                 await self.until_ended(began.turn)
         # Whoever waits for the chat waits for the end of this.
         await self.stores.log.open(record.reply_id)
+        self._held.add(record.reply_id)
         try:
             yield
         except BaseException:
@@ -170,6 +188,7 @@ class ChatTurns:
         else:
             await self.stores.turns.forget(chat_id)
         finally:
+            self._held.discard(record.reply_id)
             with anyio.move_on_after(_LEAVE, shield=True):
                 await self._surely(self.stores.log.end, record.reply_id)
 
@@ -196,10 +215,11 @@ class ChatTurns:
         while True:
             held = dict(self._running)
             try:
-                kept = {turn.reply_id: turn for turn in await self.stores.turns.renew()}
+                renewed = await self.stores.turns.renew(frozenset(self._held))
             except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
                 logger.error("leases not renewed: %s", trace_of(error))  # noqa: TRY400
             else:
+                kept = {turn.reply_id: turn for turn in renewed}
                 for running in held.values():
                     self._look_after(running, kept.get(running.turn.reply_id))
             await self.stores.wake.wait(_TURNS, min(_KEEP, self.stores.lease / 3))
@@ -207,13 +227,10 @@ class ChatTurns:
     def _look_after(self, running: _Running, record: TurnRecord | None) -> None:
         if record is not None and record.stopping:
             running.turn.stop()
-        elif record is None and running.turn.reply_id in self._replies():
+        elif record is None and running.turn.reply_id in self._held:
             # Another process has the chat, or may have it any moment.
             logger.warning("turn lost", extra={"reply": running.turn.reply_id})
             running.scope.cancel()
-
-    def _replies(self) -> set[ReplyId]:
-        return {running.turn.reply_id for running in self._running.values()}
 
     async def _produce(
         self,
@@ -261,13 +278,14 @@ class ChatTurns:
 
     async def _hand_over(self, draft: Draft) -> None:
         """Leave a turn that was cut off to whoever recovers it."""
-        self._running.pop(draft.chat_id, None)
+        self._forget(draft)
         await self._surely(self.stores.turns.release, draft.chat_id, draft.reply_id)
         await self.stores.log.leave(draft.reply_id)
         logger.info("turn handed over", extra=draft.ids())
 
     async def _take_back(self, draft: Draft, previous: TurnRecord | None) -> None:
         """Undo the taking of a chat for a turn that could not be prepared."""
+        self._forget(draft)
         with anyio.move_on_after(_LEAVE, shield=True):
             # Whoever attached meanwhile is told, and the chat's newest turn is what it was.
             told = [ErrorChunk("This request could not be carried out. Please send it again.")]
@@ -276,12 +294,17 @@ class ChatTurns:
             await self._surely(self.stores.log.end, draft.reply_id)
 
     async def _give_back(self, draft: Draft, *, failed: bool) -> None:
-        self._running.pop(draft.chat_id, None)
+        self._forget(draft)
         # The chat is free before a reader sees the end: its next request must not be busy.
         end = partial(self.stores.turns.end, failed=failed)
         await self._surely(end, draft.chat_id, draft.reply_id)
         await self._surely(self.stores.log.end, draft.reply_id)
         logger.info("turn ended", extra=draft.ids())
+
+    def _forget(self, draft: Draft) -> None:
+        """Hold the chat no longer: if the store does not hear of it, the turn lapses."""
+        self._running.pop(draft.chat_id, None)
+        self._held.discard(draft.reply_id)
 
     async def _surely(self, do: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Do something that must be done, though a store may be down for a moment."""

@@ -55,6 +55,9 @@ _CALLS = "calls"
 _SWEEP = 5.0
 """How long the sweeper sleeps at most: hints may be lost, and processes die without one."""
 
+_MOST_RECOVERIES = 50
+"""Until how many running turns the sweeper recovers lapsed ones; the others wait."""
+
 _PATIENCE = 300.0
 """How long a chat that cannot be continued is left alone at most, between tries."""
 
@@ -154,6 +157,8 @@ class Conversations:
         ruling, call = await self.ledger.answer(
             decision, owner=user, by=by, decision_id=decision_id
         )
+        # For whoever waits for this very call, in any process.
+        self.stores.wake.hint(call.approval_id)
         await self._continue(call.chat_id, user)
         return ruling, call
 
@@ -281,7 +286,6 @@ class Conversations:
 
     async def _continue(self, chat_id: ChatId, user: UserId) -> None:
         """Start the next continuation that is ready, unless a turn runs: its end looks again."""
-        self.stores.wake.hint(_CALLS)
         for invocation, calls in (await self._ready(chat_id)).items():
             draft = await self.preparation.continuation(chat_id, user, invocation, calls)
             if not isinstance(await self.turns.try_begin(draft), Attached):
@@ -345,7 +349,8 @@ class Conversations:
         """Do what is due and what others left undone; return when to look again."""
         calls = self.stores.calls
         for turn in await self.stores.turns.lapsed():
-            if self._is_due(turn.chat_id):
+            # A start after a crash may find thousands: the model must not get them all at once.
+            if self.turns.running < _MOST_RECOVERIES and self._is_due(turn.chat_id):
                 await self._recover_quietly(turn)
         for call in (*await calls.expire(), *await self.ledger.settle_orphans()):
             ids = {"chat": call.chat_id, "call": call.call_id, "state": call.state.value}

@@ -20,7 +20,7 @@ from adk_stream_protocol.held_calls.gate import RunScope
 from adk_stream_protocol.identifiers import MessageId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import TurnRecord
-from adk_stream_protocol.translation.aftermath import aftermath_of
+from adk_stream_protocol.translation.aftermath import Aftermath, aftermath_of
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.contents import answers_content
 from adk_stream_protocol.translation.events import EventTranslator
@@ -69,7 +69,8 @@ class Recovery:
             return self._nothing(draft)
         await self._open_missing(past, draft)
         rows = await self._rows(past, draft)
-        left = aftermath_of(past, rows)
+        # What was being stopped is only told.
+        left = Aftermath() if lapsed.stopping else aftermath_of(past, rows)
         if left.rerun and past.said is not None:
             await prepared.rewind(draft, turns, past)
             return prepared.fresh(draft, past.said, past.user_message_id, past.message_id)
@@ -85,7 +86,10 @@ class Recovery:
         carried = [call for call in rows if call in left.deliver or call.delivered_in in lost]
         await prepared.ledger.calls.deliver([call.approval_id for call in carried], draft.reply_id)
         runs = [prepared.run(scope, content, past, draft) for content in contents]
-        return prepared.turn(draft, translator, opening, scope=scope, runs=runs)
+        turn = prepared.turn(draft, translator, opening, scope=scope, runs=runs)
+        if lapsed.stopping:
+            turn.stop()
+        return turn
 
     async def _interrupted(
         self, turns: Sequence[PastTurn], lapsed: TurnRecord, draft: Draft

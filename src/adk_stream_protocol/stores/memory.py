@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -311,8 +311,8 @@ class MemoryTurns:
         self._turns[chat_id] = dataclasses.replace(turn, stopping=True)
         return self._turns[chat_id]
 
-    async def renew(self) -> Sequence[TurnRecord]:
-        return [turn for turn in self._turns.values() if turn.running]
+    async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
+        return [turn for turn in self._turns.values() if turn.running and turn.reply_id in replies]
 
     async def running_of(self, owner: UserId) -> int:
         return sum(turn.running and turn.owner == owner for turn in self._turns.values())

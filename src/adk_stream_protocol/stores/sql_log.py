@@ -64,7 +64,7 @@ class _Live:
     visible: int = 0
     """How many entries readers may see."""
     written: int = 0
-    """How many entries are in the table."""
+    """How many entries are in the table, the end marker included."""
     ended: bool = False
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced at each change."""
@@ -123,14 +123,11 @@ class SqlLog:
 
     async def end(self, reply_id: ReplyId) -> None:
         live = self._live.get(reply_id)
-        if live is None or live.ended:
-            return
-        live.ended = True
-        await self._flush()
-        # From here on readers, those waiting too, read the table.
-        del self._live[reply_id]
-        live.wake()
-        self._wake.hint(reply_id)
+        if live is not None:
+            live.ended = True
+            # If this fails, the next batch that does not writes the end, too.
+            self._dirty.set()
+            await self._flush()
 
     async def leave(self, reply_id: ReplyId) -> None:
         live = self._live.pop(reply_id, None)
@@ -219,6 +216,14 @@ class SqlLog:
                 await connection.execute(insert.values(**values).on_conflict_do_nothing(), rows)
             for live, count in counts:
                 live.written = count
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Let go of replies whose end is written: their readers go on in the table."""
+        over = [name for name, live in self._live.items() if live.written > len(live.entries)]
+        for reply_id in over:
+            self._live.pop(reply_id).wake()
+            self._wake.hint(reply_id)
 
     def _unwritten(self) -> tuple[list[dict[str, Any]], list[tuple[_Live, int]]]:
         rows: list[dict[str, Any]] = []
@@ -229,7 +234,7 @@ class SqlLog:
                 rows.append({"reply_id": reply_id, "seq": seq, "data": text})
             if live.ended:
                 rows.append({"reply_id": reply_id, "seq": len(live.entries), "data": None})
-            counts.append((live, len(live.entries)))
+            counts.append((live, len(live.entries) + live.ended))
         return rows, counts
 
     async def purge(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, not_, select, update
@@ -164,8 +164,10 @@ class SqlTurns:
             asked = await connection.execute(update(TURNS).where(running).values(stopping=True))
             return await self._row(connection, chat_id) if asked.rowcount else None
 
-    async def renew(self) -> Sequence[TurnRecord]:
-        own = and_(TURNS.c.holder == self._holder, self._alive)
+    async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
+        if not replies:
+            return []
+        own = and_(TURNS.c.reply_id.in_(replies), TURNS.c.holder == self._holder, self._alive)
         kept = (
             update(TURNS)
             .where(own)

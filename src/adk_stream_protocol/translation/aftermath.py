@@ -43,13 +43,11 @@ class _Stored:
     """What a turn's events say, by id."""
 
     calls: dict[str, str] = field(default_factory=dict)
-    """The names of the tools called."""
+    """The names of the tools called that must have a result."""
     results: dict[str, types.FunctionResponse] = field(default_factory=dict)
     """The newest result of each call, placeholders left out."""
     placeholders: set[str] = field(default_factory=set)
     """Calls that wait, or would, if the request had been stored too."""
-    requested: set[str] = field(default_factory=set)
-    """ADK's own requests."""
     answered_at: dict[str, int] = field(default_factory=dict)
     """Where each request was first answered."""
     resulted_at: dict[str, int] = field(default_factory=dict)
@@ -79,9 +77,8 @@ def _stored(events: Sequence[Event]) -> _Stored:
     stored = _Stored()
     for index, event in enumerate(events):
         for call in event.get_function_calls():
-            if is_request(call.name):
-                stored.requested.add(call.id or "")
-            else:
+            # A long-running call owes no result: the turn ends without it.
+            if not is_request(call.name) and call.id not in (event.long_running_tool_ids or ()):
                 stored.calls[call.id or ""] = call.name or ""
         for response in event.get_function_responses():
             _note(stored, event, response, index)
