@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-import sys
 import threading
 from importlib.metadata import version
 
@@ -22,7 +21,7 @@ from adk_stream_protocol.cli.agents import (
 )
 from adk_stream_protocol.cli.arguments import ServeOptions
 from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
-from adk_stream_protocol.cli.logs import be_quiet, show_logs
+from adk_stream_protocol.cli.logs import be_quiet, show_logs, warn
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
 from adk_stream_protocol.server.settings import Settings
@@ -51,7 +50,7 @@ def serve(options: ServeOptions) -> int:
 
         async def run() -> None:
             async with open_database(database, settings.keeping()) as opened:
-                show_logs(options.log_level)
+                show_logs(options.log_level, options.log_format)
                 has_cut_off = await _serve(agent, opened, settings, listener, options)
             if has_cut_off:
                 _leave_threads()
@@ -108,8 +107,8 @@ async def _serve(
     def up() -> None:
         for line in _welcome(agent, listener, options):
             print(line, flush=True)
-        for line in _warnings(settings, options):
-            print(line, file=sys.stderr, flush=True)
+        for text in _warnings(settings, options):
+            warn(text, options.log_format)
 
     server = Server(app, turns=turns_of(app), up=up)
     await server.serve_until_told(listener)
@@ -144,9 +143,9 @@ def _warnings(settings: Settings, options: ServeOptions) -> list[str]:
         return []
     hosts = ", ".join(settings.allowed_hosts)
     return [
-        f"WARNING: {options.host} can be reached by others, and everybody is one user: all see "
+        f"{options.host} can be reached by others, and everybody is one user: all see "
         "the same chats and can approve the same calls. For people who are not you, use "
         "create_app(agent, identify=...).",
-        f"WARNING: requests are answered for the host names {hosts} only. Set "
+        f"requests are answered for the host names {hosts} only. Set "
         "ADK_STREAM_ALLOWED_HOSTS=name,name to change that.",
     ]
