@@ -6,14 +6,28 @@ ids and names only; message text, arguments and the messages of exceptions are n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from functools import wraps
+from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from opentelemetry import trace
 
-__all__ = ["CounterName", "Meters", "Span", "SpanName", "begin_span", "span", "span_ids"]
+__all__ = [
+    "CounterName",
+    "Meters",
+    "Span",
+    "SpanName",
+    "begin_span",
+    "note",
+    "span",
+    "span_ids",
+    "spanned",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 SpanName: TypeAlias = Literal[
     "adk_stream.turn", "adk_stream.hold", "adk_stream.decision", "adk_stream.tool"
@@ -65,6 +79,27 @@ def span(name: SpanName, **attributes: str) -> Iterator[Span]:
             raise
         finally:
             begun.end()
+
+
+def spanned(
+    name: SpanName,
+) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Coroutine[Any, Any, T]]]:
+    """Make a span of each call of a function, which says more about it with `note`."""
+
+    def decorate(do: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(do)
+        async def doing(*args: P.args, **kwargs: P.kwargs) -> T:
+            with span(name):
+                return await do(*args, **kwargs)
+
+        return doing
+
+    return decorate
+
+
+def note(**attributes: str) -> None:
+    """Add what is known to the current span."""
+    Span(trace.get_current_span()).note(**attributes)
 
 
 def span_ids() -> Mapping[str, str]:

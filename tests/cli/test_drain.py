@@ -163,8 +163,39 @@ async def test_a_reply_that_hangs_is_handed_over_when_the_time_is_over(tmp_path:
 
     (tmp_path / "go").touch()
     async with slow(tmp_path) as (server, http):
+        recovered = Answered.of(await http.get("/api/chat/chat-1/stream"))
         after = Answered.of(await http.post("/api/chat", json=said("hello")))
-    assert after.text == "One. Two."
+    assert recovered.text == after.text == "One. Two."
+
+
+async def test_a_decision_during_the_drain_counts_and_is_followed_up_later(
+    tmp_path: Path,
+) -> None:
+    async with slow(tmp_path, drain="0.5") as (server, http):
+        asked = Answered.of(await http.post("/api/chat", json=said("pay")))
+        url = f"/api/approvals/{asked.approvals[0]}"
+        other = {**said("hi"), "id": "chat-2"}
+        async with http.stream("POST", "/api/chat", json=other) as response:
+            lines = response.aiter_lines()
+            await begun(lines)
+            server.process.send_signal(signal.SIGTERM)
+            await until(http, "/readyz", 503)
+            decided = await http.post(url, json={"approved": True})
+            await cut_off(lines)
+        with anyio.fail_after(10):
+            await server.process.wait()
+        log = server.log.read_text()
+
+    assert (decided.status_code, decided.json()["status"]) == (200, "approved")
+    assert not (tmp_path / "paid").exists()
+    assert "ERROR" not in log
+
+    (tmp_path / "go").touch()
+    async with slow(tmp_path) as (server, http):
+        with anyio.fail_after(20):
+            while (await http.get(url)).json()["status"] != "done":
+                pass
+    assert (tmp_path / "paid").read_text() == "5\n"
 
 
 async def test_a_second_interrupt_ends_the_wait(tmp_path: Path) -> None:

@@ -70,6 +70,30 @@ async def test_turns_are_counted_by_how_they_end(stage: Stage) -> None:
     assert found[("replies_total", "ai-sdk", "left")] == 0
 
 
+async def test_held_calls_and_answers_are_counted(stage: Stage) -> None:
+    asked = await stage.say("c", "pay both")
+    waiting = await scraped(stage)
+    first, second = (f"/api/approvals/{approval}" for approval in asked.approvals)
+    for url, approved in ((first, True), (first, True), (first, False), (second, False)):
+        await stage.http.post(url, json={"approved": approved})
+    played = await stage.say("d", "play jazz")
+    output = {"type": "tool-change_bgm", "toolCallId": played.calls[0], "output": {}}
+    part = {**output, "state": "output-available"}
+    message = {"id": played.message_id, "role": "assistant", "parts": [part]}
+    await stage.post("/api/chat", {"id": "d", "messages": [message]})
+    found = await scraped(stage)
+
+    assert waiting[("pending_approvals",)] == 2
+    assert waiting[("calls_held_total", "pay")] == 2
+    assert found[("pending_approvals",)] == 0
+    assert found[("decisions_total", "approved", "accepted")] == 1
+    assert found[("decisions_total", "approved", "repeat")] == 1
+    assert found[("decisions_total", "denied", "conflict")] == 1
+    assert found[("decisions_total", "denied", "accepted")] == 1
+    assert found[("decisions_total", "output", "accepted")] == 1
+    assert found[("answers_refused_total",)] == 1
+
+
 async def test_what_runs_is_shown_while_it_runs(stage: Stage) -> None:
     body = {"id": "c", "messages": [user_message("long")]}
     async with stage.http.stream("POST", "/api/chat", json=body) as response:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+import anyio
+import httpx
 import pytest
+from google.adk.agents.llm_agent import LlmAgent
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from adk_stream_protocol import Settings, create_app
+from adk_stream_protocol.server.wiring import turns_of
 from adk_stream_protocol.telemetry import begin_span, span, span_ids
-from support.stage import staged
+from support.scripted import ScriptedModel, call
+from support.stage import staged, user_message
 
 pytestmark = pytest.mark.anyio
 
@@ -106,10 +113,65 @@ async def test_a_turn_is_a_span_and_adks_spans_are_inside_it(
     assert any(name.startswith("execute_tool") for name in adks), adks
 
 
+async def test_holding_deciding_and_running_a_call_are_spans(
+    exporter: InMemorySpanExporter,
+) -> None:
+    async with staged() as stage:
+        asked = await stage.say("c", "pay 5")
+        await stage.post("/api/chat", asked.approving("c", True))
+        url = f"/api/approvals/{asked.approvals[0]}"
+        await stage.http.post(url, json={"approved": False})
+    ids = {"chat": "c", "call": asked.calls[0], "tool": "pay"}
+    decided = ids | {"approval": asked.approvals[0]}
+    assert said(only(exporter, "adk_stream.hold")) == decided
+    first, second = (said(each) for each in named(exporter, "adk_stream.decision"))
+    assert first == decided | {"verdict": "approved", "ruling": "accepted"}
+    assert second == decided | {"verdict": "denied", "ruling": "conflict"}
+    assert said(only(exporter, "adk_stream.tool")) == ids | {"outcome": "done"}
+
+
+async def test_a_tool_that_raises_or_is_left_running_ends_its_span(
+    exporter: InMemorySpanExporter,
+) -> None:
+    running = anyio.Event()
+
+    async def hang() -> dict[str, int]:
+        """Never return."""
+        running.set()
+        await anyio.sleep_forever()
+        return {}
+
+    model = ScriptedModel(script={"hang": [[call("hang")]]})
+    app = create_app(LlmAgent(name="hangs", model=model, tools=[hang]), settings=Settings())
+    transport = httpx.ASGITransport(app)
+    async with (
+        staged() as stage,
+        httpx.AsyncClient(transport=transport, base_url="http://test") as http,
+        anyio.create_task_group() as tasks,
+    ):
+        await stage.say("c", "fail")
+        body = {"id": "d", "messages": [user_message("hang")]}
+        with anyio.fail_after(10):
+            async with app.router.lifespan_context(app):
+                tasks.start_soon(partial(http.post, "/api/chat", json=body))
+                await running.wait()
+                turns_of(app).drain.hurry()
+        tasks.cancel_scope.cancel()
+    tools = [said(each) for each in named(exporter, "adk_stream.tool")]
+    turns = [said(each) for each in named(exporter, "adk_stream.turn")]
+    assert {each["tool"]: each["outcome"] for each in tools} == {
+        "explode": "failed",
+        "hang": "unknown",
+    }
+    assert {each["chat"]: each["outcome"] for each in turns} == {"c": "done", "d": "handed_over"}
+
+
 async def test_no_text_is_in_a_span_of_ours(exporter: InMemorySpanExporter) -> None:
     async with staged() as stage:
         await stage.say("c", "break")
         await stage.say("c", "fail")
+        asked = await stage.say("c", "pay badly")
+        await stage.post("/api/chat", asked.approving("c", True, reason="SECRET reason"))
     for each in exporter.get_finished_spans():
         if each.name.startswith("adk_stream."):
             assert "SECRET" not in each.to_json()

@@ -308,6 +308,7 @@ class ChatTurns:
                 await self._run(draft, turn)
                 over = True
         finally:
+            turn.scope.left()
             self._note(turning, _outcome(turn) if over else "handed_over")
             with anyio.move_on_after(_LEAVE, shield=True):
                 if over:

@@ -200,7 +200,7 @@ def _service(
     policy = Policy(
         tools=tools or {}, expires_in=settings.approval_seconds, max_pending=settings.max_pending
     ).with_rules_of(root)
-    ledger = Ledger(stores.calls, policy)
+    ledger = Ledger(stores.calls, policy, meters=meters)
     sessions = Sessions(_runner(agent, ledger, services))
     preparation = Preparation(
         sessions=sessions,
