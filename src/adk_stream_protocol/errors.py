@@ -12,6 +12,7 @@
     │   └── TooMany                  over a per-user limit                         429
     └── ServerFault                  we broke; the client sees `public_message`
         └── NotRunning               the server was not started, or is stopping    503
+            └── Draining             the server ends; others take over             503
 
 A `ClientFault` says what was wrong and what to do. A `ServerFault` keeps its cause for the log.
 """
@@ -27,6 +28,7 @@ __all__ = [
     "ChatBusy",
     "ClientFault",
     "Conflict",
+    "Draining",
     "Forbidden",
     "NotFound",
     "NotRunning",
@@ -43,6 +45,8 @@ class AdkStreamError(Exception):
 
     status: ClassVar[int] = 500
     default_code: ClassVar[str] = "internal"
+    retry_after: ClassVar[int | None] = None
+    """After how many seconds the same request may succeed; None: that is not known."""
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
@@ -131,6 +135,22 @@ class NotRunning(ServerFault):
 
     status = 503
     default_code = "not_running"
+
+
+class Draining(NotRunning):
+    """The server was told to end: running turns finish, and no new one begins here."""
+
+    default_code = "draining"
+    retry_after = 5
+
+    def __init__(
+        self,
+        message: str = "The server is draining.",
+        *,
+        public_message: str = "This server is about to end. Send the same again in a moment.",
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message, public_message=public_message, code=code)
 
 
 def trace_of(error: BaseException) -> str:

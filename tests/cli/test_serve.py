@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
 import socket
@@ -137,6 +138,22 @@ async def test_an_open_address_is_warned_of_and_named_hosts_are_kept(tmp_path: P
     assert (named.status_code, unnamed.status_code) == (200, 403)
     assert "everybody is one user" in log
     assert "for the host names demo.example only" in log
+
+
+async def test_json_logs_are_one_object_per_line(tmp_path: Path) -> None:
+    open_to_all = ("--host", "0.0.0.0")  # noqa: S104  # what is warned of
+    arguments = ("--database", "memory:", "--delay", "0", "--log-format", "json", *open_to_all)
+    async with served(*arguments, cwd=tmp_path) as server:
+        async with httpx.AsyncClient(base_url=server.url, headers={"host": "localhost"}) as http:
+            await say(http, "Send 50 dollars to Hanako")
+        await server.end()
+        lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+
+    told = {line["message"]: line for line in lines}
+    assert {"time", "level", "logger", "message"} <= set.intersection(*map(set, lines))
+    assert told["turn started"]["chat"] == "chat-1"
+    assert told["call held"]["tool"] == "process_payment"
+    assert any("everybody is one user" in message for message in told)
 
 
 async def test_a_folder_is_served_with_its_env(tmp_path: Path) -> None:

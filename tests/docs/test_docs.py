@@ -46,6 +46,7 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES.append(ROOT / "deploy/README.md")
 
 
 # Pages
@@ -184,6 +185,7 @@ OUTPUTS: Mapping[str, object] = {
 """What the browser answers for the tools it runs."""
 
 HEADERS: Mapping[str, dict[str, str]] = {
+    "docs/howto/deploy.md": {"x-authenticated-user": "hanako"},
     "docs/howto/existing-fastapi-app.md": {"cookie": "session=3f9c"},
     "docs/reference/api.md": {"x-authenticated-user": "hanako"},
 }

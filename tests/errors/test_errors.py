@@ -11,6 +11,7 @@ from adk_stream_protocol.errors import (
     ChatBusy,
     ClientFault,
     Conflict,
+    Draining,
     Forbidden,
     NotFound,
     NotRunning,
@@ -33,6 +34,7 @@ CLIENT_FAULTS: list[tuple[type[ClientFault], int, str]] = [
 ]
 SERVER_FAULTS: list[tuple[type[ServerFault], int, str]] = [
     (NotRunning, 503, "not_running"),
+    (Draining, 503, "draining"),
 ]
 
 
@@ -57,6 +59,12 @@ def test_server_fault_keeps_its_message_from_the_client(
 def test_code_can_say_more_than_the_kind() -> None:
     assert BadRequest("No.", code="bad_trigger").code == "bad_trigger"
     assert NotRunning("x", public_message="y", code="quota").code == "quota"
+
+
+def test_a_draining_server_says_when_to_come_back() -> None:
+    assert Draining().retry_after == 5
+    assert Draining().public_message
+    assert NotRunning("x", public_message="y").retry_after is None
 
 
 def test_busy_chat_is_caught_as_a_conflict() -> None:

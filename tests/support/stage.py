@@ -261,11 +261,13 @@ async def staged(
     stage = Stage()
     stage.model = ScriptedModel(script=stage.script())
     agent = LlmAgent(name="stage", model=stage.model, tools=list(stage.tools()))
+    drain = 0.05 if cut_off else 20.0
     app = create_app(
         agent,
         tools=rules,
         identify=user_by_header,
-        settings=settings or dataclasses.replace(Settings(), keep_alive_seconds=5.0),
+        settings=settings
+        or dataclasses.replace(Settings(), keep_alive_seconds=5.0, drain_seconds=drain),
         services=services,
         stores=stores,
     )

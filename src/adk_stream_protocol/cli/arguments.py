@@ -11,6 +11,7 @@ from typing import Final, Literal, NoReturn, TypeAlias
 
 from typing_extensions import override
 
+from adk_stream_protocol.cli.logs import LogFormat
 from adk_stream_protocol.lifecycle import CallState
 
 __all__ = [
@@ -44,6 +45,7 @@ class ServeOptions:
     delay: float | None
     """Seconds between two pieces of the offline model's text; None: the default."""
     log_level: str
+    log_format: LogFormat = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
                 model=parsed.model,
                 delay=parsed.delay,
                 log_level=parsed.log_level.upper(),
+                log_format=parsed.log_format,
             )
         case "check":
             return CheckOptions(parsed.agent)
@@ -170,6 +173,12 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         help="pause between two words of the demo's offline model (0.02)",
     )
     serve.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    serve.add_argument(
+        "--log-format",
+        choices=["text", "json"],
+        default="text",
+        help="json: one object per line, with the ids as fields (%(default)s)",
+    )
 
 
 def _add_approvals(approvals: argparse.ArgumentParser) -> None:

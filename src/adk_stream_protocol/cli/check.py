@@ -23,7 +23,7 @@ from adk_stream_protocol.cli.logs import be_quiet
 from adk_stream_protocol.demo.agent import PaymentBook
 from adk_stream_protocol.errors import ClientFault
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.wiring import create_app
+from adk_stream_protocol.server.wiring import create_app, turns_of
 
 __all__ = ["check"]
 
@@ -122,7 +122,7 @@ async def _check(subject: _Subject, report: _Report) -> None:
 async def _check_server(subject: _Subject, report: _Report) -> None:
     up = anyio.Event()
     with listen("127.0.0.1", 0) as listener:
-        server = Server(subject.app, drain_seconds=1, up=up.set)
+        server = Server(subject.app, turns=turns_of(subject.app), up=up.set)
 
         async def serve() -> None:
             await server.serve_until_told(listener)

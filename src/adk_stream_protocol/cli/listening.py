@@ -2,45 +2,92 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
+import anyio
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
 
+from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.errors import BadRequest
 
 __all__ = ["LOOPBACK", "Server", "address_of", "listen"]
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
+_GRACE: Final = 2.0
+"""Seconds that requests have to end once their connections are cut off."""
+
 
 class Server(uvicorn.Server):
-    """Calls `up` once, when requests can be made."""
+    """Calls `up` once, when requests can be made; lets running turns end when it is told to end.
 
-    def __init__(self, app: ASGIApp, *, drain_seconds: int, up: Callable[[], None]) -> None:
+    A signal begins the drain: the server still answers, takes no new turns, and closes when those
+    that run have ended or the time is over. A second Ctrl+C ends the time.
+    """
+
+    def __init__(self, app: ASGIApp, *, turns: ChatTurns, up: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                # Else an open stream keeps the server from ever exiting.
-                timeout_graceful_shutdown=drain_seconds,
+                # The last resort, after `_cut_off`: else what hangs keeps the server for ever.
+                timeout_graceful_shutdown=math.ceil(turns.drain.seconds + 2 * _GRACE),
             )
         )
+        self._turns = turns
         self._up = up
+        self.has_cut_off = False
+        """Whether the time was over before all turns had ended."""
+        self._loop: asyncio.AbstractEventLoop | None = None  # None until it serves
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         if self.started:
             self._up()
+
+    @override
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Not noted for uvicorn to raise again: the caller has a database to close.
+        if self.should_exit and sig == signal.SIGINT and self._loop is not None:
+            # A signal comes between any two instructions: the loop does it, between two tasks.
+            self._loop.call_soon_threadsafe(self._turns.drain.hurry)
+        self.should_exit = True
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # The door stays open meanwhile: probes hear that we drain, readers of a running reply
+        # come back, a person can still decide.
+        self.has_cut_off = not await self._turns.drained()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._cut_off)
+            await super().shutdown(sockets)
+            tasks.cancel_scope.cancel()
+
+    async def _cut_off(self) -> None:
+        """End the connections that are open when the time is over."""
+        with self._turns.drain.bound():
+            await anyio.sleep_forever()
+        for connection in list(self.server_state.connections):
+            # To the app it is as if the client had left, which a stream expects.
+            if connection.transport is not None:
+                connection.transport.abort()
+        await anyio.sleep(_GRACE)
+        for task in list(self.server_state.tasks):
+            task.cancel()
 
     async def serve_until_told(self, listener: socket.socket) -> None:
         """Serve until SIGINT or SIGTERM; returns after either, so that the caller can clean up."""
@@ -50,8 +97,8 @@ class Server(uvicorn.Server):
 
 @contextmanager
 def _ignoring_signals() -> Iterator[None]:
-    # uvicorn handles them while it serves, then raises them again: SIGTERM would end the process
-    # before the database is closed.
+    # uvicorn handles them only while it serves; a late one must not end the process before the
+    # database is closed.
     handlers = {
         number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)
     }

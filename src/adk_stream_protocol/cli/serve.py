@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import socket
-import sys
+import threading
 from importlib.metadata import version
 
 import anyio
@@ -20,17 +21,18 @@ from adk_stream_protocol.cli.agents import (
 )
 from adk_stream_protocol.cli.arguments import ServeOptions
 from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
-from adk_stream_protocol.cli.logs import be_quiet, show_logs
+from adk_stream_protocol.cli.logs import be_quiet, show_logs, warn
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.wiring import Services, create_app
+from adk_stream_protocol.server.wiring import Services, create_app, turns_of
 from adk_stream_protocol.stores.opening import database_text, parse_database
 
 __all__ = ["serve"]
 
 _DELAY = 0.02
-_DRAIN_SECONDS = 20
+_THREADS = 2.0
+"""Seconds that the threads of tools have after everything else has ended."""
 
 
 def serve(options: ServeOptions) -> int:
@@ -48,8 +50,10 @@ def serve(options: ServeOptions) -> int:
 
         async def run() -> None:
             async with open_database(database, settings.keeping()) as opened:
-                show_logs(options.log_level)
-                await _serve(agent, opened, settings, listener, options)
+                show_logs(options.log_level, options.log_format)
+                has_cut_off = await _serve(agent, opened, settings, listener, options)
+            if has_cut_off:
+                _leave_threads()
 
         anyio.run(run)
     return 0
@@ -86,7 +90,8 @@ async def _serve(
     settings: Settings,
     listener: socket.socket,
     options: ServeOptions,
-) -> None:
+) -> bool:
+    """Serve; return whether turns were cut off at the end."""
     try:
         app = create_app(
             agent,
@@ -102,10 +107,20 @@ async def _serve(
     def up() -> None:
         for line in _welcome(agent, listener, options):
             print(line, flush=True)
-        for line in _warnings(settings, options):
-            print(line, file=sys.stderr, flush=True)
+        for text in _warnings(settings, options):
+            warn(text, options.log_format)
 
-    await Server(app, drain_seconds=_DRAIN_SECONDS, up=up).serve_until_told(listener)
+    server = Server(app, turns=turns_of(app), up=up)
+    await server.serve_until_told(listener)
+    return server.has_cut_off
+
+
+def _leave_threads() -> None:
+    # A tool that hangs in a thread cannot be cancelled, and Python would wait for it. Everything
+    # is closed by now, and its call's outcome is recorded as not known.
+    end = threading.Timer(_THREADS, os._exit, [0])
+    end.daemon = True
+    end.start()
 
 
 def _welcome(agent: BaseAgent | App, listener: socket.socket, options: ServeOptions) -> list[str]:
@@ -128,9 +143,9 @@ def _warnings(settings: Settings, options: ServeOptions) -> list[str]:
         return []
     hosts = ", ".join(settings.allowed_hosts)
     return [
-        f"WARNING: {options.host} can be reached by others, and everybody is one user: all see "
+        f"{options.host} can be reached by others, and everybody is one user: all see "
         "the same chats and can approve the same calls. For people who are not you, use "
         "create_app(agent, identify=...).",
-        f"WARNING: requests are answered for the host names {hosts} only. Set "
+        f"requests are answered for the host names {hosts} only. Set "
         "ADK_STREAM_ALLOWED_HOSTS=name,name to change that.",
     ]

@@ -12,12 +12,21 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.engine.preparation import Draft
 from adk_stream_protocol.engine.reply import LoggedReply
 from adk_stream_protocol.engine.turn import Turn
-from adk_stream_protocol.errors import ChatBusy, Conflict, NotRunning, TooMany, trace_of
+from adk_stream_protocol.errors import (
+    ChatBusy,
+    Conflict,
+    Draining,
+    NotRunning,
+    TooMany,
+    trace_of,
+)
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
+from adk_stream_protocol.telemetry import Meters, Span, span
 from adk_stream_protocol.wire.chunks import ErrorChunk
 
 __all__ = ["ChatTurns"]
@@ -55,6 +64,9 @@ class ChatTurns:
     stores: Stores
     max_turns: int = 4
     """How many turns of one user may run at a time."""
+    drain: Drain = field(default_factory=Drain)
+    """Once it has begun, running turns go on and no other begins."""
+    meters: Meters = field(default_factory=Meters)
     _tasks: TaskGroup | None = None
     """Owns the running turns; None while the server is not running."""
     _after: Callable[[ChatId, UserId], Awaitable[None]] | None = None
@@ -65,6 +77,10 @@ class ChatTurns:
     """The turns that run in this process."""
     _held: set[ReplyId] = field(default_factory=set)
     """The replies for which this process has taken chats: from before until after."""
+    _busy: int = 0
+    """How many turns are begun, prepared or produced right now; a drain waits for them."""
+    _less_busy: anyio.Event = field(default_factory=anyio.Event)
+    """Set and replaced whenever one of them is over."""
 
     @asynccontextmanager
     async def serving(
@@ -72,12 +88,14 @@ class ChatTurns:
         after: Callable[[ChatId, UserId], Awaitable[None]],
         recover: Callable[[TurnRecord], Awaitable[None]],
     ) -> AsyncIterator[TaskGroup]:
-        """Run turns until the block ends; then those still running are handed over."""
+        """Run turns until the block ends; then let them finish, or hand them over."""
         async with anyio.create_task_group() as tasks:
+            self.drain.reset()
             self._tasks, self._after, self._recover = tasks, after, recover
             tasks.start_soon(self._keep)
             try:
                 yield tasks
+                await self.drained()
             finally:
                 self._tasks = self._after = self._recover = None
                 tasks.cancel_scope.cancel()
@@ -89,8 +107,19 @@ class ChatTurns:
 
     @property
     def is_serving(self) -> bool:
-        """Whether turns can be started."""
+        """Whether turns run here; new ones can be started unless the server drains."""
         return self._tasks is not None
+
+    async def drained(self) -> bool:
+        """Begin no more turns; return when the running ones have ended or the time is over.
+
+        True: they have ended.
+        """
+        self.drain.begin()
+        with self.drain.bound():
+            while self._busy:
+                await self._less_busy.wait()
+        return not self._busy
 
     async def begin(self, draft: Draft) -> LoggedReply:
         """Start a turn that a client asked for, or attach to the one it asked for before.
@@ -142,6 +171,12 @@ class ChatTurns:
                 "The lifespan has not started; mount the router in an app whose lifespan runs.",
                 public_message="The server is starting or stopping. Try again in a moment.",
             )
+        if self.drain.has_begun:
+            raise Draining
+        with self._being_busy():
+            return await self._try_begin(draft, tasks)
+
+    async def _try_begin(self, draft: Draft, tasks: TaskGroup) -> Began | Attached | Busy:
         while True:
             with self._holding(draft.reply_id) as held:
                 began = await self.stores.turns.begin(
@@ -240,12 +275,28 @@ class ChatTurns:
         task_status: TaskStatus[None],
     ) -> None:
         """Prepare and produce a turn; what fails before it is prepared is the caller's to see."""
+        with self._being_busy():
+            with span("adk_stream.turn", chat=draft.chat_id, reply=draft.reply_id) as turning:
+                goes_on = await self._produce_it(draft, previous, turning, task_status=task_status)
+            if goes_on and self._after is not None:
+                await self._after(draft.chat_id, draft.owner)
+
+    async def _produce_it(
+        self,
+        draft: Draft,
+        previous: TurnRecord | None,
+        turning: Span,
+        *,
+        task_status: TaskStatus[None],
+    ) -> bool:
+        """Prepare and produce a turn; return whether the chat can go on."""
         logger.info("turn started", extra=draft.ids())
         try:
             with anyio.fail_after(_PREPARE):
                 turn = await draft.prepare(draft)
                 await self.stores.calls.deliver(draft.delivers, draft.reply_id)
         except BaseException:
+            self._note(turning, "not_prepared")
             await self._take_back(draft, previous)
             raise
         scope = anyio.CancelScope()
@@ -257,13 +308,14 @@ class ChatTurns:
                 await self._run(draft, turn)
                 over = True
         finally:
+            turn.scope.left()
+            self._note(turning, _outcome(turn) if over else "handed_over")
             with anyio.move_on_after(_LEAVE, shield=True):
                 if over:
                     await self._give_back(draft, failed=turn.failed)
                 else:
                     await self._hand_over(draft)
-        if over and self._after is not None and not turn.failed:
-            await self._after(draft.chat_id, draft.owner)
+        return over and not turn.failed
 
     async def _run(self, draft: Draft, turn: Turn) -> None:
         try:
@@ -282,6 +334,10 @@ class ChatTurns:
         await self._surely(self.stores.turns.release, draft.chat_id, draft.reply_id)
         await self.stores.log.leave(draft.reply_id)
         logger.info("turn handed over", extra=draft.ids())
+
+    def _note(self, turning: Span, outcome: str) -> None:
+        turning.note(outcome=outcome)
+        self.meters.count("turns", outcome)
 
     async def _take_back(self, draft: Draft, previous: TurnRecord | None) -> None:
         """Undo the taking of a chat for a turn that could not be prepared."""
@@ -306,6 +362,16 @@ class ChatTurns:
         self._running.pop(draft.chat_id, None)
         self._held.discard(draft.reply_id)
 
+    @contextmanager
+    def _being_busy(self) -> Iterator[None]:
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            over, self._less_busy = self._less_busy, anyio.Event()
+            over.set()
+
     async def _surely(self, do: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Do something that must be done, though a store may be down for a moment."""
         for pause in _PAUSES:
@@ -316,3 +382,9 @@ class ChatTurns:
                 await anyio.sleep(pause)
             else:
                 return
+
+
+def _outcome(turn: Turn) -> str:
+    if turn.failed:
+        return "failed"
+    return "stopped" if turn.scope.stopping else "done"

@@ -286,6 +286,9 @@ class Conversations:
 
     async def _continue(self, chat_id: ChatId, user: UserId) -> None:
         """Start the next continuation that is ready, unless a turn runs: its end looks again."""
+        if self.turns.drain.has_begun:
+            # Others do it, or the next start: the answer is stored.
+            return
         for invocation, calls in (await self._ready(chat_id)).items():
             draft = await self.preparation.continuation(chat_id, user, invocation, calls)
             if not isinstance(await self.turns.try_begin(draft), Attached):
@@ -365,6 +368,8 @@ class Conversations:
 
     def _is_due(self, chat_id: ChatId) -> bool:
         """Whether a chat is tried now: one that fails again and again is tried ever more rarely."""
+        if self.turns.drain.has_begun:
+            return False
         now = anyio.current_time()
         self._tries = {
             name: known for name, known in self._tries.items() if now < known.at + _PATIENCE

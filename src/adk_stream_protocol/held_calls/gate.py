@@ -23,6 +23,7 @@ from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.identifiers import CallId, ChatId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
 from adk_stream_protocol.wire.profiles import outcome_text
@@ -62,20 +63,37 @@ class RunScope:
     """The tools that run now, by call id; the claimed call where one was needed."""
     since: dict[str, float] = field(default_factory=dict)
     """When each running tool started, by the event loop's clock."""
+    spans: dict[str, Span] = field(default_factory=dict)
+    """What an operator sees of each running tool."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
 
-    def started(self, call_id: str, call: HeldCall | None) -> None:
+    def started(self, call_id: str, call: HeldCall | None, tool: str) -> None:
         """Note that a tool starts."""
+        self.spans[call_id] = begin_span(
+            "adk_stream.tool", chat=self.chat_id, call=call_id, tool=tool
+        )
         self.running[call_id] = call
         self.since[call_id] = anyio.current_time()
         self.notify()
 
-    def ended(self, call_id: str) -> None:
-        """Note that a tool ended."""
+    def ended(self, call_id: str, outcome: str) -> None:
+        """Note that a tool ended: done, failed, or unknown."""
+        self._end_span(call_id, outcome)
         self.running.pop(call_id, None)
         self.since.pop(call_id, None)
         self.notify()
+
+    def left(self) -> None:
+        """Note that nobody here will see how the running tools end."""
+        for call_id in list(self.spans):
+            self._end_span(call_id, "unknown")
+
+    def _end_span(self, call_id: str, outcome: str) -> None:
+        begun = self.spans.pop(call_id, None)
+        if begun is not None:
+            begun.note(outcome=outcome)
+            begun.end()
 
     def notify(self) -> None:
         """Wake whoever watches the run."""
@@ -145,7 +163,7 @@ class CallBook(BasePlugin):
         elif claimed is not None:
             # Cancelled from outside while it ran: nobody knows what it did.
             await calls.lapse(claimed.approval_id, claimed.fence)
-        scope.ended(call_id)
+        scope.ended(call_id, _outcome(error, failure))
 
 
 class Gate(BasePlugin):
@@ -179,7 +197,7 @@ class Gate(BasePlugin):
         if await tool.check_require_confirmation(tool_args, tool_context):
             # ADK's own gate asks; all there is to decide here is whether it may.
             return await self._refuse_more(scope)
-        scope.started(tool_context.function_call_id or "", None)
+        scope.started(tool_context.function_call_id or "", None, tool.name)
         return None
 
     @override
@@ -248,7 +266,7 @@ class Gate(BasePlugin):
         claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
         if claimed is None:
             return _refusal(call)
-        scope.started(call_id, claimed)
+        scope.started(call_id, claimed, claimed.tool_name)
         return None
 
     async def _held(self, scope: RunScope, tool_context: ToolContext) -> HeldCall | None:
@@ -264,6 +282,12 @@ class Gate(BasePlugin):
             if row.request_id == request_id and same_run:
                 return row
         return None
+
+
+def _outcome(error: str | None, failure: BaseException | None) -> str:
+    if not isinstance(failure, Exception | None):
+        return "unknown"
+    return "done" if error is None else "failed"
 
 
 def _refusal(call: HeldCall | None) -> dict[str, Any]:

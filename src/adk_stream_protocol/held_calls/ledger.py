@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
@@ -18,6 +18,7 @@ from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import Calls, Ruling, Verdict
+from adk_stream_protocol.telemetry import Meters, note, spanned
 from adk_stream_protocol.translation.instructions import Answer, Decision
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject, as_object, digest, jsonable
@@ -38,7 +39,9 @@ class Ledger:
 
     calls: Calls
     policy: Policy
+    meters: Meters = field(default_factory=Meters)
 
+    @spanned("adk_stream.hold")
     async def open(
         self,
         held: CallHeld,
@@ -79,6 +82,8 @@ class Ledger:
                 trail=(_opened(owner, now, arguments),),
             )
         )
+        note(**_told(call))
+        self.meters.count("calls_held", call.tool_name)
         logger.info("call held", extra=_ids(call))
         return call
 
@@ -100,6 +105,7 @@ class Ledger:
             )
         return call
 
+    @spanned("adk_stream.decision")
     async def answer(
         self, answer: Answer, *, owner: UserId, by: str, decision_id: str | None = None
     ) -> tuple[Ruling, HeldCall]:
@@ -116,7 +122,10 @@ class Ledger:
             ruling, call = await self.calls.give(
                 answer.approval_id, output=answer.output, error=answer.error
             )
+        note(**_told(call), verdict=_verdict(answer), ruling=ruling)
+        self.meters.count("decisions", _verdict(answer), ruling)
         if ruling == "conflict":
+            self.meters.count("answers_refused")
             logger.warning("answer refused", extra=_ids(call))
         else:
             logger.info("call answered", extra={**_ids(call), "ruling": ruling})
@@ -156,6 +165,22 @@ def _hint(rule: ToolRule, held: CallHeld) -> str:
 
 def _opened(owner: UserId, now: float, arguments: JsonObject) -> JsonObject:
     return {"at": now, "event": "open", "by": owner, "argumentsHash": digest(arguments)}
+
+
+def _told(call: HeldCall) -> dict[str, str]:
+    """Return what a span says of a call."""
+    return {
+        "chat": call.chat_id,
+        "call": call.call_id,
+        "approval": call.approval_id,
+        "tool": call.tool_name,
+    }
+
+
+def _verdict(answer: Answer) -> str:
+    if isinstance(answer, Decision):
+        return "approved" if answer.approved else "denied"
+    return "output"
 
 
 def _ids(call: HeldCall) -> dict[str, object]:

@@ -16,7 +16,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from typing_extensions import override
 
-from adk_stream_protocol.errors import AdkStreamError, BadRequest, ClientFault, trace_of
+from adk_stream_protocol.errors import (
+    AdkStreamError,
+    BadRequest,
+    ClientFault,
+    Draining,
+    trace_of,
+)
 
 __all__ = ["FaultRoute", "fault_response"]
 
@@ -60,11 +66,15 @@ def fault_response(error: Exception) -> JSONResponse:
     error_id = uuid.uuid4().hex[:12]
     status, code = 500, "internal"
     message = "The server failed. Please try again."
+    headers: dict[str, str] = {}
     if isinstance(error, AdkStreamError):
         status, code, message = error.status, error.code, error.public_message
-    if isinstance(error, ClientFault):
+        if error.retry_after is not None:
+            headers["retry-after"] = str(error.retry_after)
+    if isinstance(error, ClientFault | Draining):
+        # Nobody broke anything: a server that drains says no to new turns on purpose.
         logger.warning("request refused", extra={"code": code, "error": error_id})
     else:
         logger.error("request failed: %s", trace_of(error), extra={"error": error_id})
     body = {"error": {"code": code, "message": message, "id": error_id}}
-    return JSONResponse(body, status_code=status)
+    return JSONResponse(body, status_code=status, headers=headers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, cast
 
 from fastapi import APIRouter, Query, Request
@@ -21,6 +22,7 @@ from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.identity import Identify, user_of
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
+from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.cards import time_text
 from adk_stream_protocol.transports.sse import EventStream
 from adk_stream_protocol.wire.profiles import Audience, Profile
@@ -38,6 +40,7 @@ class Service:
     policy: Policy
     settings: Settings
     identify: Identify
+    meters: Meters
 
     async def user(self, request: Request) -> UserId:
         """Return who calls, if the request may be made at all."""
@@ -58,7 +61,9 @@ class Service:
 def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     """Return the routes of one profile: send, resume, stop."""
     router = APIRouter(tags=[f"chat ({profile})"], route_class=FaultRoute)
-    keep_alive = service.settings.keep_alive_seconds
+    streaming = partial(
+        EventStream, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
+    )
 
     @router.post(
         path,
@@ -76,7 +81,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
         reply = await service.conversations.submit(asked, user)
-        response = EventStream(reply, audience, keep_alive=keep_alive)
+        response = streaming(reply, audience)
         response.headers["x-adk-stream-chat"] = reply.chat_id.encode("utf-8").decode("latin-1")
         return response
 
@@ -92,7 +97,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         reply = await service.conversations.resume(parse_chat_id(chat_id), user)
         if reply is None:
             return Response(status_code=204)
-        return EventStream(reply, audience, keep_alive=keep_alive)
+        return streaming(reply, audience)
 
     @router.post(
         f"{path}/{{chat_id}}/stop",

@@ -13,6 +13,7 @@ from adk_stream_protocol.stores.sql import Keeping
 __all__ = ["Settings"]
 
 _PREFIX = "ADK_STREAM_"
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Settings:
     """How long settled calls are kept, and so how far back the audit trail reaches."""
     lease_seconds: float = 30.0
     """How long a turn may be silent before another instance takes it over."""
+    drain_seconds: float = 20.0
+    """How long running turns may go on when the server is told to end."""
     body_bytes: int = 1024 * 1024
     """The largest request without files."""
     body_with_files_bytes: int = 20 * 1024 * 1024
@@ -57,6 +60,8 @@ class Settings:
     """How often a turn may call the model."""
     tool_threads: int = 8
     """How many sync tools may run at a time; they never block the event loop."""
+    metrics: bool = True
+    """Whether `/metrics` is served."""
     allowed_origins: tuple[str, ...] = ()
     """Pages besides our own that may call this server, such as `https://app.example.com`."""
     allowed_hosts: tuple[str, ...] = ()
@@ -87,6 +92,10 @@ class Settings:
 def _parsed(name: str, text: str, default: object) -> object:
     if isinstance(default, tuple):
         return tuple(item.strip() for item in text.split(",") if item.strip())
+    if isinstance(default, bool):
+        if text.strip().lower() not in _BOOLEANS:
+            raise BadRequest(f"{name} must be true or false, not {text!r}.", code="bad_setting")
+        return _BOOLEANS[text.strip().lower()]
     kind = int if isinstance(default, int) else float
     try:
         value = kind(text)

@@ -9,7 +9,6 @@ from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.apps.app import App
 from google.adk.artifacts.base_artifact_service import BaseArtifactService
@@ -22,6 +21,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.sessions import Sessions
@@ -33,16 +33,20 @@ from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.approvals_api import approval_routes
 from adk_stream_protocol.server.databases import connect
+from adk_stream_protocol.server.health import health_routes
 from adk_stream_protocol.server.identity import Identify, anyone
+from adk_stream_protocol.server.metrics import Readings, metrics_routes
 from adk_stream_protocol.server.page import page_routes
+from adk_stream_protocol.server.probes import Probe
 from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.opening import parse_database
+from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.contents import ContentLimits
 from adk_stream_protocol.translation.events import TranslationOptions
 
-__all__ = ["Services", "create_app", "create_router"]
+__all__ = ["Services", "create_app", "create_router", "turns_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +86,29 @@ def create_router(
         stores: where turns, held calls and replies are kept, instead of in a database.
         options: what of the agent's inner life a client may see.
     """
-    settings = settings or Settings.from_environment()
-    services = services or Services()
-    if database is not None:
-        services, stores = _connected(database, services, stores, settings)
     service = _service(
         agent,
-        tools=tools or {},
+        tools=tools,
         identify=identify,
-        settings=settings,
+        settings=settings or Settings.from_environment(),
         services=services,
-        stores=stores or memory_stores(keep_replies=settings.reply_seconds),
-        options=options or TranslationOptions(),
+        database=database,
+        stores=stores,
+        options=options,
     )
+    return _router(service)
+
+
+def _router(service: Service) -> APIRouter:
+    conversations = service.conversations
+    stores = conversations.stores
+    answering, pending = Probe(stores.calls.now), Probe(stores.calls.count_pending)
+    readings = Readings(service.meters, conversations.turns, pending)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
-        async with service.conversations.stores.serving(), service.conversations.serving():
+        probes = (answering.serving(), pending.serving())
+        async with stores.serving(), probes[0], probes[1], conversations.serving():
             yield
 
     router = APIRouter(lifespan=lifespan)
@@ -107,7 +117,8 @@ def create_router(
         chat_routes(service, "/stream", "adk"),
         history_routes(service),
         approval_routes(service),
-        _health_routes(service),
+        health_routes(conversations.turns, answering),
+        metrics_routes(readings, service.settings),
     ):
         router.include_router(routes)
     return router
@@ -135,20 +146,26 @@ def create_app(
             allow_headers=["*"],
             allow_credentials=True,
         )
-    app.include_router(
-        create_router(
-            agent,
-            tools=tools,
-            identify=identify,
-            settings=settings,
-            services=services,
-            database=database,
-            stores=stores,
-            options=options,
-        )
+    service = _service(
+        agent,
+        tools=tools,
+        identify=identify,
+        settings=settings,
+        services=services,
+        database=database,
+        stores=stores,
+        options=options,
     )
+    app.include_router(_router(service))
     app.include_router(page_routes())
+    app.state.adk_stream_turns = service.conversations.turns
     return app
+
+
+def turns_of(app: FastAPI) -> ChatTurns:
+    """Return the turns of an app that `create_app` made, for a server that drains them."""
+    turns: ChatTurns = app.state.adk_stream_turns
+    return turns
 
 
 def _connected(
@@ -166,18 +183,24 @@ def _connected(
 def _service(
     agent: BaseAgent | App,
     *,
-    tools: Mapping[str, ToolRule],
+    tools: Mapping[str, ToolRule] | None,
     identify: Identify,
     settings: Settings,
-    services: Services,
-    stores: Stores,
-    options: TranslationOptions,
+    services: Services | None,
+    database: str | None,
+    stores: Stores | None,
+    options: TranslationOptions | None,
 ) -> Service:
+    services = services or Services()
+    if database is not None:
+        services, stores = _connected(database, services, stores, settings)
+    stores = stores or memory_stores(keep_replies=settings.reply_seconds)
+    meters = Meters()
     root = agent.root_agent if isinstance(agent, App) else agent
     policy = Policy(
-        tools=tools, expires_in=settings.approval_seconds, max_pending=settings.max_pending
+        tools=tools or {}, expires_in=settings.approval_seconds, max_pending=settings.max_pending
     ).with_rules_of(root)
-    ledger = Ledger(stores.calls, policy)
+    ledger = Ledger(stores.calls, policy, meters=meters)
     sessions = Sessions(_runner(agent, ledger, services))
     preparation = Preparation(
         sessions=sessions,
@@ -189,7 +212,7 @@ def _service(
             text_bytes=settings.text_bytes,
             file_bytes=settings.file_bytes,
         ),
-        options=options,
+        options=options or TranslationOptions(),
         max_llm_calls=settings.max_llm_calls,
         tool_threads=settings.tool_threads,
     )
@@ -198,10 +221,15 @@ def _service(
         ledger=ledger,
         sessions=sessions,
         preparation=preparation,
-        turns=ChatTurns(stores, max_turns=settings.max_turns),
+        turns=ChatTurns(
+            stores,
+            max_turns=settings.max_turns,
+            drain=Drain(settings.drain_seconds),
+            meters=meters,
+        ),
         recovery=Recovery(preparation),
     )
-    return Service(conversations, policy, settings, identify)
+    return Service(conversations, policy, settings, identify, meters)
 
 
 def _runner(agent: BaseAgent | App, ledger: Ledger, services: Services) -> Runner:
@@ -217,20 +245,3 @@ def _runner(agent: BaseAgent | App, ledger: Ledger, services: Services) -> Runne
         memory_service=services.memory,
         credential_service=services.credentials,
     )
-
-
-def _health_routes(service: Service) -> APIRouter:
-    router = APIRouter(tags=["health"])
-
-    @router.get("/healthz", summary="The process is alive")
-    async def healthz() -> JSONResponse:
-        return JSONResponse({"status": "ok"})
-
-    @router.get("/readyz", summary="The server takes requests")
-    async def readyz() -> JSONResponse:
-        ready = service.conversations.is_serving
-        return JSONResponse(
-            {"status": "ready" if ready else "not ready"}, status_code=200 if ready else 503
-        )
-
-    return router

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from adk_stream_protocol.engine.reply import Reply
 from adk_stream_protocol.ports import Batch
+from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.wire.chunks import encode
 from adk_stream_protocol.wire.profiles import Audience
 
@@ -32,15 +33,27 @@ _DONE: Final = b"data: [DONE]\n\n"
 class EventStream(Response):
     """Sends a reply as it is written. A client that leaves ends only this response."""
 
-    def __init__(self, reply: Reply, audience: Audience, *, keep_alive: float) -> None:
+    def __init__(
+        self, reply: Reply, audience: Audience, *, keep_alive: float, meters: Meters
+    ) -> None:
         super().__init__(headers=dict(HEADERS))
         del self.headers["content-length"]
         self._reply = reply
         self._audience = audience
         self._keep_alive = keep_alive
+        self._meters = meters
+        self._is_complete = False  # True once the reply was sent to its end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        with self._meters.sending():
+            try:
+                await self._send_until_gone(receive, send)
+            finally:
+                end = "complete" if self._is_complete else "left"
+                self._meters.count("replies", self._audience.profile, end)
+
+    async def _send_until_gone(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def until_gone() -> None:
@@ -66,6 +79,7 @@ class EventStream(Response):
             ended = batch.ended
             await self._body(send, self._events(batch))
         await send({"type": "http.response.body", "body": _DONE, "more_body": False})
+        self._is_complete = True
 
     def _events(self, batch: Batch) -> bytes:
         """Return all that is ready as one piece: a send per chunk costs more than the chunk."""
