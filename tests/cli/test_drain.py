@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from support.command import Served, served
+from support.postgres import PostgresServer
 from support.stage import Answered, user_message
 
 pytestmark = pytest.mark.anyio
@@ -74,13 +75,13 @@ root_agent = LlmAgent(
 
 @asynccontextmanager
 async def slow(
-    folder: Path, *, drain: str = "20"
+    folder: Path, *, drain: str = "20", database: str = "sqlite:///kept.db"
 ) -> AsyncIterator[tuple[Served, httpx.AsyncClient]]:
     """Serve the agent above, whose model waits in the middle of a reply for a file named `go`."""
     (folder / "slow").mkdir(exist_ok=True)
     (folder / "slow" / "agent.py").write_text(AGENT)
     environment = {"ADK_STREAM_DRAIN_SECONDS": drain}
-    arguments = ("slow", "--database", "sqlite:///kept.db")
+    arguments = ("slow", "--database", database)
     async with (
         served(*arguments, cwd=folder, environment=environment) as server,
         httpx.AsyncClient(base_url=server.url, timeout=20) as http,
@@ -166,6 +167,29 @@ async def test_a_reply_that_hangs_is_handed_over_when_the_time_is_over(tmp_path:
         recovered = Answered.of(await http.get("/api/chat/chat-1/stream"))
         after = Answered.of(await http.post("/api/chat", json=said("hello")))
     assert recovered.text == after.text == "One. Two."
+
+
+async def test_another_instance_goes_on_with_what_was_handed_over(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    database = postgres.create("drained")
+    async with (
+        slow(tmp_path, drain="0.5", database=database) as (server, http),
+        slow(tmp_path, database=database) as (_, other),
+    ):
+        async with http.stream("POST", "/api/chat", json=said("hi")) as response:
+            lines = response.aiter_lines()
+            await begun(lines)
+            server.process.send_signal(signal.SIGTERM)
+            await cut_off(lines)
+        with anyio.fail_after(10):
+            assert await server.process.wait() == 0
+        (tmp_path / "go").touch()
+        # Far less than the lease of 30 seconds: nobody has to wait for that.
+        with anyio.fail_after(15):
+            recovered = Answered.of(await other.get("/api/chat/chat-1/stream"))
+    assert recovered.text == "One. Two."
+    assert recovered.types[-1] == "finish"
 
 
 async def test_a_decision_during_the_drain_counts_and_is_followed_up_later(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import AsyncIterator
 from importlib.metadata import version
+from pathlib import Path
 
 import anyio
 import pytest
@@ -143,3 +145,16 @@ async def test_label_values_of_any_kind_are_read_back_as_they_were() -> None:
     assert found[("calls_held_total", odd)] == 1
     assert ("pending_approvals",) not in found, "what is not known is not told"
     assert ("running_turns",) in found
+
+
+async def test_the_guide_lists_every_metric_with_its_labels(stage: Stage) -> None:
+    await stage.say("c", "pay 5")
+    text = (await stage.http.get("/metrics")).text
+    shown = {
+        sample.name: set(sample.labels)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    guide = (Path(__file__).parents[2] / "docs/howto/operate.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(adk_stream_\w+)` \| ([^|]*)\|", guide, re.MULTILINE)
+    assert {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows} == shown

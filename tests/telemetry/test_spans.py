@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from typing import get_args
 
 import anyio
 import httpx
@@ -16,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from adk_stream_protocol import Settings, create_app
 from adk_stream_protocol.server.wiring import turns_of
-from adk_stream_protocol.telemetry import begin_span, span, span_ids
+from adk_stream_protocol.telemetry import SpanName, begin_span, span, span_ids
 from support.scripted import ScriptedModel, call
 from support.stage import staged, user_message
 
@@ -121,6 +124,11 @@ async def test_holding_deciding_and_running_a_call_are_spans(
         await stage.post("/api/chat", asked.approving("c", True))
         url = f"/api/approvals/{asked.approvals[0]}"
         await stage.http.post(url, json={"approved": False})
+    guide = (Path(__file__).parents[2] / "docs/howto/operate.md").read_text("utf-8")
+    for name in get_args(SpanName):
+        row = re.search(rf"^\| `{re.escape(name)}` \|.*\| (.*) \|$", guide, re.MULTILINE)
+        assert row is not None, name
+        assert set(said(named(exporter, name)[0])) <= set(re.findall(r"`(\w+)`", row[1])), name
     ids = {"chat": "c", "call": asked.calls[0], "tool": "pay"}
     decided = ids | {"approval": asked.approvals[0]}
     assert said(only(exporter, "adk_stream.hold")) == decided
