@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.errors import Conflict
@@ -19,6 +21,7 @@ from adk_stream_protocol.identifiers import (
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord, Verdict
+from adk_stream_protocol.stores import sql
 from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
 from adk_stream_protocol.wire.entries import Entry
@@ -150,3 +153,28 @@ async def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="Upgrade adk-stream-protocol"):
         await newer.prepare()
     await newer.close()
+
+
+async def test_an_outage_ends_nothing_that_looks_after_the_rows(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "_TIDY", 0.01)
+    stores = postgres_stores(postgres.create("outage"))
+    async with stores.serving():
+        await stores.turns.begin(TURN, repeatable=False)
+        await stores.log.open(REPLY)
+        postgres.stop()
+        try:
+            await stores.log.append(REPLY, SAID)
+            with pytest.raises((SQLAlchemyError, OSError)):
+                await stores.log.end(REPLY)
+        finally:
+            postgres.start()
+        # Written by the batch that comes after the outage.
+        batch = await stores.log.read(REPLY, 0)
+        assert batch is not None
+        assert list(batch.entries) == SAID
+        with anyio.fail_after(20):
+            last = await stores.log.read(REPLY, len(SAID))
+        assert last is not None
+        assert (list(last.entries), last.ended) == ([], True)

@@ -120,7 +120,8 @@ async def _now_and_then(tidy: Callable[[], Awaitable[None]]) -> AsyncIterator[No
         while True:
             try:
                 await tidy()
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, OSError) as error:
+                # OSError: the driver's own, of a server that takes no connections.
                 logger.error("old rows not purged: %s", trace_of(error))  # noqa: TRY400
             await anyio.sleep(_TIDY)
 

@@ -198,7 +198,8 @@ class SqlLog:
             self._dirty = anyio.Event()
             try:
                 await self._flush()
-            except SQLAlchemyError as error:
+            except (SQLAlchemyError, OSError) as error:
+                # OSError: the driver's own, of a server that takes no connections.
                 trace = trace_of(error)
                 logger.error("batch not written, trying again: %s", trace)  # noqa: TRY400
                 self._dirty.set()
