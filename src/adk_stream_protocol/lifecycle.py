@@ -10,7 +10,8 @@
 
 A call that needs no decision, because the browser just runs it, opens as `approved`. One that needs
 several stays `pending` through each `step` but the last. Only a call of an idempotent tool is
-released: its process died while it ran, and it may run again under the same key.
+released: its process died while it ran, and it may run again under the same key. If it is given
+up instead, it lapses: it is not cancelled, because it may have had its effect.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ TRANSITIONS: Final[dict[CallState, dict[CallEvent, CallState]]] = {
         CallEvent.OUTPUT_ERROR: CallState.FAILED,
         CallEvent.EXPIRE: CallState.EXPIRED,
         CallEvent.CANCEL: CallState.CANCELLED,
+        CallEvent.LAPSE: CallState.UNKNOWN,
     },
     CallState.RUNNING: {
         CallEvent.FINISH: CallState.DONE,

@@ -21,6 +21,7 @@ PATHS = [
     (["approve", "claim", "lapse", "resolve_done"], "done"),
     (["approve", "claim", "lapse", "resolve_failed"], "failed"),
     (["approve", "claim", "release", "claim", "finish"], "done"),
+    (["approve", "claim", "release", "lapse"], "unknown"),
     (["step", "approve", "claim", "finish"], "done"),
     (["approve", "output"], "done"),
     (["approve", "output_error"], "failed"),

@@ -155,9 +155,10 @@ def _settlings(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     """Yield what time, the chat's owner, the sweeper and a person who knows do to the call."""
     if world.state is CallState.PENDING:
         yield "its time is over", _after(world, CallEvent.EXPIRE)
-    began = world.fence > 0 and not rules.cancels_what_began
-    if world.state in {CallState.PENDING, CallState.APPROVED} and not began:
-        yield f"the chat is stopped: {CallEvent.CANCEL}", _after(world, CallEvent.CANCEL)
+    if world.state in {CallState.PENDING, CallState.APPROVED}:
+        began = world.fence > 0 and not rules.cancels_what_began
+        event = CallEvent.LAPSE if began else CallEvent.CANCEL
+        yield f"the chat is stopped: {event}", _after(world, event)
     if world.state is CallState.RUNNING and not _holder(world).leased:
         again = rules.idempotent and world.fence < rules.most_runs
         event = CallEvent.RELEASE if again or rules.at_least_once else CallEvent.LAPSE

@@ -35,6 +35,7 @@ from adk_stream_protocol.ports import (
 )
 from adk_stream_protocol.stores.rulings import (
     FAILED_KEY,
+    MOST_RUNS,
     WITHDRAWN,
     decision_event,
     decision_note,
@@ -52,8 +53,12 @@ Clock = Callable[[], float]
 class MemoryCalls:
     """Held calls in a dictionary."""
 
-    def __init__(self, clock: Clock = time.time) -> None:
+    def __init__(
+        self, clock: Clock = time.time, is_running: Callable[[str], bool] = lambda _reply: True
+    ) -> None:
         self._clock = clock
+        # Whether a reply's turn still holds its chat.
+        self._is_running = is_running
         self._rows: dict[ApprovalId, HeldCall] = {}
         # The ids of each chat's and each user's calls, oldest first.
         self._by_chat: dict[ChatId, dict[ApprovalId, None]] = {}
@@ -124,6 +129,8 @@ class MemoryCalls:
         call = self._rows[approval_id]
         if call.state is not CallState.APPROVED or call.kind is not CallKind.TOOL:
             return None
+        if not self._is_running(holder):
+            return None
         note = {"event": CallEvent.CLAIM.value, "by": holder}
         return self._change(call, CallEvent.CLAIM, note, fence=call.fence + 1, holder=holder)
 
@@ -138,8 +145,12 @@ class MemoryCalls:
         return self._end(approval_id, fence, CallEvent.LAPSE)
 
     async def lapse_orphans(self) -> Sequence[HeldCall]:
-        # A process that dies takes these rows along.
-        return []
+        orphans = [
+            call
+            for call in self._rows.values()
+            if call.state is CallState.RUNNING and not self._is_running(call.holder or "")
+        ]
+        return [self._change(call, _after_orphan(call), holder=None) for call in orphans]
 
     async def resolve(
         self, approval_id: ApprovalId, verdict: Verdict, *, result: JsonValue, error: str | None
@@ -191,15 +202,15 @@ class MemoryCalls:
             if among is not None and call.invocation_id not in among:
                 continue
             if free:
-                cancelled.append(self._settle(call, CallEvent.CANCEL))
-            elif call.is_deliverable:
+                cancelled.append(self._give_up(call))
+            elif call.is_deliverable and call.state is not CallState.CANCELLED:
                 self._rows[call.approval_id] = dataclasses.replace(call, delivered_in=WITHDRAWN)
         return cancelled
 
     async def abort(self, approval_id: ApprovalId) -> None:
         call = self._rows[approval_id]
         if call.state is CallState.APPROVED:
-            self._settle(call, CallEvent.CANCEL)
+            self._give_up(call)
 
     async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
         for approval_id in approval_ids:
@@ -225,6 +236,12 @@ class MemoryCalls:
             return False
         self._change(call, event, holder=None, **more)
         return True
+
+    def _give_up(self, call: HeldCall) -> HeldCall:
+        if call.fence:
+            # It ran, at least in part, before it was released to run again.
+            return self._change(call, CallEvent.LAPSE)
+        return self._settle(call, CallEvent.CANCEL)
 
     def _settle(self, call: HeldCall, event: CallEvent) -> HeldCall:
         return self._change(call, event, decided_at=self._clock())
@@ -262,7 +279,7 @@ class MemoryTurns:
             return self._begin(turn, current, over)
         if not repeatable and earlier is not None and earlier != current.reply_id and over is None:
             return Attached(dataclasses.replace(turn, reply_id=earlier, running=False))
-        if current.running or current.lapsed:
+        if over is not None or current.running or current.lapsed:
             return Attached(current) if current.key == turn.key else Busy(current)
         if current.key == turn.key and not repeatable:
             return Attached(current)
@@ -314,6 +331,10 @@ class MemoryTurns:
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
         return [turn for turn in self._turns.values() if turn.running and turn.reply_id in replies]
 
+    def is_running(self, reply_id: str) -> bool:
+        """Whether the reply's turn still holds its chat."""
+        return any(turn.running and turn.reply_id == reply_id for turn in self._turns.values())
+
     async def running_of(self, owner: UserId) -> int:
         return sum(turn.running and turn.owner == owner for turn in self._turns.values())
 
@@ -331,6 +352,11 @@ class MemoryTurns:
         asked = [request for request, reply in self._requests.items() if reply == reply_id]
         for request in asked:
             del self._requests[request]
+
+
+def _after_orphan(call: HeldCall) -> CallEvent:
+    again = call.idempotent and call.fence < MOST_RUNS
+    return CallEvent.RELEASE if again else CallEvent.LAPSE
 
 
 def _may_take(current: TurnRecord, over: ReplyId) -> bool:
@@ -410,9 +436,10 @@ class MemoryWake:
 
 def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> Stores:
     """Return fresh stores that share one clock."""
+    turns = MemoryTurns()
     return Stores(
-        calls=MemoryCalls(clock),
-        turns=MemoryTurns(),
+        calls=MemoryCalls(clock, turns.is_running),
+        turns=turns,
         log=MemoryLog(clock, keep=keep_replies),
         wake=MemoryWake(),
     )

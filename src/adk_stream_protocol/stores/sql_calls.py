@@ -207,7 +207,7 @@ class SqlCalls:
         among = [] if invocations is None else list(invocations)
         if invocations is not None:
             free = and_(free, CALLS.c.invocation_id.in_(among))
-        cancelled = await self._settle(free, CallEvent.CANCEL)
+        cancelled = await self._give_up(free)
         of_these = CALLS.c.chat_id == chat_id
         if invocations is not None:
             of_these = and_(of_these, CALLS.c.invocation_id.in_(among))
@@ -219,7 +219,16 @@ class SqlCalls:
 
     async def abort(self, approval_id: ApprovalId) -> None:
         approved = CALLS.c.state == CallState.APPROVED.value
-        await self._settle(and_(CALLS.c.approval_id == approval_id, approved), CallEvent.CANCEL)
+        await self._give_up(and_(CALLS.c.approval_id == approval_id, approved))
+
+    async def _give_up(self, where: ColumnElement[bool]) -> Sequence[HeldCall]:
+        """Cancel calls that wait; those that ran before they were released end as unknown."""
+        cancelled = await self._settle(and_(where, CALLS.c.fence == 0), CallEvent.CANCEL)
+        async with writing(self._engine) as connection:
+            began = await self._orphaned(
+                connection, and_(where, CALLS.c.fence > 0), CallEvent.LAPSE
+            )
+        return sorted([*cancelled, *began], key=lambda call: call.created_at)
 
     async def undeliver(self, approval_ids: Iterable[ApprovalId]) -> None:
         ids = list(approval_ids)
