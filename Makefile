@@ -8,6 +8,8 @@ DATABASE = sqlite:///adk-stream.db
 AGENT =
 MODEL =
 PYTHON = python3
+KILLS = 5000
+SEED =
 
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -19,7 +21,7 @@ NODE_READY := $(NODE_TESTS)/node_modules/.stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install postgres run test check fmt lint types golden build clean
+.PHONY: help install postgres run test check fmt lint types golden faults build clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -54,11 +56,15 @@ types: $(DEVELOPS) ## check types
 golden: install ## write the golden files anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests/golden --golden-update
 
+faults: install ## kill servers by chance; KILLS=5000, SEED= to repeat; writes docs/reference/faults.md
+	PYTHONPATH=src:tests $(BIN)/python -m faults.campaign --kills $(KILLS) $(SEED:%=--seed %) \
+	  --page docs/reference/faults.md
+
 build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build
 
 clean: ## remove caches and what was built; .venv stays
-	rm -rf dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+	rm -rf dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .faults
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -1,0 +1,106 @@
+"""Where a server can be killed, and how to tell from outside that it is there.
+
+The production code has no hooks: most points are statements on their way to the database, known by
+their table and what they set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Literal, TypeAlias
+
+__all__ = ["MOMENTS", "Kill", "Moment", "Phase", "Point", "point_of"]
+
+Phase: TypeAlias = Literal["ask", "answer", "recover"]
+"""What the server is doing: answering a message, an approval, or coming back from a kill."""
+
+Moment: TypeAlias = Literal["before", "between", "after"]
+"""Before the statement, between it and its COMMIT, or after the COMMIT."""
+
+MOMENTS: Final[tuple[Moment, ...]] = ("before", "between", "after")
+
+
+class Point(StrEnum):
+    """A step that must not be lost or done twice."""
+
+    REQUEST = "request row"
+    LEASE = "turn lease"
+    HOLD = "hold"
+    FLUSH = "chunk flush"
+    DECISION = "decision"
+    HINT = "hint"
+    DELIVERY = "delivery"
+    CLAIM = "claim"
+    EFFECT = "effect"
+    FINISH = "finish"
+    APPEND = "ADK append"
+    END = "end marker"
+    RELEASE = "release"
+    LAPSE = "lapse"
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """The moments there are: only a statement has a COMMIT that follows it."""
+        return ("before", "after") if self in {Point.EFFECT, Point.HINT} else MOMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Kill the server when it comes to a point for the nth time in a phase."""
+
+    point: Point
+    moment: Moment
+    nth: int = 1
+    phase: Phase = "ask"
+
+    def __str__(self) -> str:
+        return f"{self.moment} {self.point} #{self.nth} ({self.phase})"
+
+
+_STATES: Final[Mapping[str, Point]] = {
+    "approved": Point.DECISION,
+    "denied": Point.DECISION,
+    "running": Point.CLAIM,
+    "done": Point.FINISH,
+    "failed": Point.FINISH,
+    "unknown": Point.LAPSE,
+}
+
+
+def point_of(statement: str, rows: Sequence[Mapping[str, Any]]) -> Point | None:
+    """Return the point that a statement is, by its first words and what it sets, or None."""
+    words = statement.split(maxsplit=3)
+    match [word.strip('"') for word in words]:
+        case ["INSERT", "INTO", "adk_stream_request", *_]:
+            return Point.REQUEST
+        case ["INSERT", "INTO", "adk_stream_turn", *_]:
+            return Point.LEASE
+        case ["INSERT", "INTO", "adk_stream_call", *_]:
+            return Point.HOLD
+        case ["INSERT", "INTO", "events", *_]:
+            return Point.APPEND
+        case ["INSERT", "INTO", "adk_stream_chunk", *_]:
+            return _chunks(rows)
+        case ["UPDATE", "adk_stream_turn", *_]:
+            return _turn(rows)
+        case ["UPDATE", "adk_stream_call", *_]:
+            return _call(rows)
+    return None
+
+
+def _chunks(rows: Sequence[Mapping[str, Any]]) -> Point:
+    ends = any(value is None for row in rows for name, value in row.items() if "data" in name)
+    return Point.END if ends else Point.FLUSH
+
+
+def _turn(rows: Sequence[Mapping[str, Any]]) -> Point | None:
+    return Point.RELEASE if rows and rows[0].get("running") is False else None
+
+
+def _call(rows: Sequence[Mapping[str, Any]]) -> Point | None:
+    row = rows[0] if rows else {}
+    if "state" in row:
+        return _STATES.get(str(row["state"]))
+    return Point.DELIVERY if row.get("delivered_in") else None

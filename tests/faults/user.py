@@ -1,0 +1,159 @@
+"""A person at a client, over HTTP: what is said, heard, decided, and seen after a reload.
+
+Blocking, on plain sockets: the process that plays the person also forks servers, and must have no
+threads and no event loop.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any, Final
+
+__all__ = ["Cut", "Heard", "Hung", "Json", "User"]
+
+_LONGEST: Final = 20.0
+"""Seconds after which a server that has not answered, or a reply that has not ended, hangs."""
+
+Json = dict[str, Any]
+
+
+class Cut(Exception):
+    """The connection broke before the whole answer was there."""
+
+
+class Hung(Exception):
+    """There is a server, but it does not answer, or its reply does not end."""
+
+
+@dataclass
+class Heard:
+    """What came of a request for a stream."""
+
+    status: int
+    chunks: list[Json] = field(default_factory=list)
+    done: bool = False
+    """The stream ended as it should."""
+    body: str = ""
+    """What a refusal said."""
+
+    @property
+    def text(self) -> str:
+        """All text."""
+        return "".join(chunk["delta"] for chunk in self.chunks if chunk["type"] == "text-delta")
+
+
+@dataclass
+class User:
+    """One user with one chat."""
+
+    name: str
+    chat: str
+    port: int
+    """Of the server that lives now."""
+
+    # Streams
+
+    def say(self, text: str, message_id: str) -> Heard:
+        """Send a message and listen until the reply ends or is cut."""
+        message = {"id": message_id, "role": "user", "parts": [{"type": "text", "text": text}]}
+        return self._listen("POST", "/api/chat", {"id": self.chat, "messages": [message]})
+
+    def resume(self) -> Heard:
+        """Listen to the newest reply from its beginning."""
+        return self._listen("GET", f"/api/chat/{self.chat}/stream")
+
+    def answer(self, message: Json, verdict: bool) -> Heard:
+        """Send a message back with its approvals answered, as a stock client does."""
+        parts = [_answered(part, verdict) for part in message["parts"]]
+        body = {
+            "id": self.chat,
+            "trigger": "submit-message",
+            "messageId": message["id"],
+            "messages": [{**message, "parts": parts}],
+        }
+        return self._listen("POST", "/api/chat", body)
+
+    # Plain requests; each raises `Cut`
+
+    def decide(self, approval_id: str, verdict: bool, decision_id: str | None = None) -> int:
+        """Decide away from the chat; return the status."""
+        body = {"approved": verdict, **({"decisionId": decision_id} if decision_id else {})}
+        return self._ask("POST", f"/api/approvals/{approval_id}", body)[0]
+
+    def approvals(self) -> list[Json]:
+        """Return the approvals of this user: all are of the one chat."""
+        found: list[Json] = self._ask("GET", "/api/approvals")[1]["approvals"]
+        return found
+
+    def messages(self) -> list[Json]:
+        """Return the chat's messages; none if there is no chat yet."""
+        status, shown = self._ask("GET", f"/api/chats/{self.chat}")
+        found: list[Json] = shown["messages"] if status == 200 else []
+        return found
+
+    def rows(self) -> dict[str, list[Json]]:
+        """Return the chat's rows, from the database itself."""
+        found: dict[str, list[Json]] = self._ask("GET", f"/faults/rows?chat={self.chat}")[1]
+        return found
+
+    def trap(self, kill: Mapping[str, Any] | None) -> Json:
+        """Set the server's trap; return what the last one has seen."""
+        return dict(self._ask("POST", "/faults/trap", kill)[1])
+
+    def modules(self) -> list[str]:
+        """Return what the server has imported by now."""
+        return list(self._ask("GET", "/faults/modules")[1])
+
+    # Underneath
+
+    def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        try:
+            with self._open(method, path, body) as response:
+                return response.status, json.loads(response.read())
+        except TimeoutError as error:
+            raise Hung(f"{method} {path}") from error
+        except (OSError, HTTPException) as error:
+            raise Cut(f"{method} {path}") from error
+
+    def _listen(self, method: str, path: str, body: Any = None) -> Heard:
+        heard = Heard(0)
+        try:
+            with self._open(method, path, body) as response:
+                heard.status = response.status
+                if response.status != 200:
+                    heard.body, heard.done = response.read().decode(), True
+                for data in _events(response):
+                    heard.done = data == "[DONE]"
+                    if not heard.done:
+                        heard.chunks.append(json.loads(data))
+        except TimeoutError as error:
+            raise Hung(f"{method} {path}") from error
+        except (OSError, HTTPException):
+            heard.done = False
+        return heard
+
+    def _open(self, method: str, path: str, body: Any) -> HTTPResponse:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=_LONGEST)
+        headers = {"x-user": self.name, "content-type": "application/json", "connection": "close"}
+        connection.request(method, path, json.dumps(body).encode(), headers)
+        return connection.getresponse()
+
+
+def _events(response: HTTPResponse) -> Iterator[str]:
+    due = time.monotonic() + _LONGEST
+    for line in response:
+        if time.monotonic() > due:
+            raise TimeoutError("the reply does not end")
+        if line.startswith(b"data: "):
+            yield line.decode().removeprefix("data: ").strip()
+
+
+def _answered(part: Json, verdict: bool) -> Json:
+    if part.get("state") != "approval-requested":
+        return part
+    approval = {**part["approval"], "approved": verdict}
+    return {**part, "state": "approval-responded", "approval": approval}
