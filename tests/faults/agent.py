@@ -22,7 +22,7 @@ __all__ = ["RULES", "SAID", "STILL_THERE", "TOLD", "YES", "Book", "Tool", "agent
 
 Tool: TypeAlias = Literal["plain", "idempotent", "ungated", "both"]
 
-RULES: Final[Mapping[str, ToolRule]] = {"pay_once": ToolRule()}
+RULES: Final[Mapping[str, ToolRule]] = {"pay_once": ToolRule(idempotent=True)}
 
 SAID: Final[Mapping[Tool, str]] = {
     "plain": "Pay.",

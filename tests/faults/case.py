@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from faults.agent import SAID, STILL_THERE, TOLD, YES, Tool
-from faults.life import Life, Place, Seen, begin, seen_of
+from faults.life import DiedByItself, Life, Place, Seen, begin, seen_of
 from faults.points import Kill, Phase, Point
 from faults.user import Cut, Heard, Hung, Json, User
 
@@ -130,6 +130,9 @@ class Story:
             self._tell()
         except Hung as error:
             self._outcome.stuck.append(f"hung: {error}")
+        except DiedByItself as error:
+            self._world.life = None
+            self._outcome.stuck.append(str(error))
         self._outcome.seconds = time.monotonic() - began
         return self._outcome
 

@@ -14,8 +14,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,22 +22,20 @@ from typing import Any, Final
 import anyio
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request
-from google.adk.sessions.database_session_service import DatabaseSessionService
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
-from adk_stream_protocol.stores.opening import SqliteFile
-from adk_stream_protocol.stores.sql import postgres_stores
+from adk_stream_protocol.stores.opening import PostgresServer, SqliteFile
+from adk_stream_protocol.stores.sql import Keeping
 from faults.agent import RULES, Book, agent
 from faults.points import Kill, Moment, Point
 from faults.trap import Trap
 from support.stage import user_by_header
 
-__all__ = ["Life", "Place", "Seen", "begin"]
+__all__ = ["DiedByItself", "Life", "Place", "Seen", "begin"]
 
 Seen = dict[tuple[Point, Moment], int]
 """How often each point was passed."""
@@ -72,17 +69,15 @@ class Place:
             return f"sqlite+aiosqlite:///{self.folder / 'chats.db'}"
         return self.postgres.replace("postgresql://", "postgresql+asyncpg://")
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[OpenDatabase]:
+    def opened(self) -> AbstractAsyncContextManager[OpenDatabase]:
         """Open the database as `adk-stream serve` does; on Postgres with a short lease."""
         if self.postgres is None:
-            async with open_database(SqliteFile(self.folder / "chats.db")) as database:
-                yield database
-            return
-        async with DatabaseSessionService(self.url) as sessions:
-            await sessions.prepare_tables()
-            stores: Stores = postgres_stores(self.postgres, lease=LEASE)
-            yield OpenDatabase(stores, sessions)
+            return open_database(SqliteFile(self.folder / "chats.db"))
+        return open_database(PostgresServer(self.postgres), Keeping(lease=LEASE))
+
+
+class DiedByItself(Exception):
+    """A server ended that nobody had killed."""
 
 
 @dataclass(slots=True)
@@ -108,12 +103,12 @@ class Life:
         """Return what had happened when the trap killed it.
 
         Raises:
-            RuntimeError: it died in another way.
+            DiedByItself: it was not the trap.
         """
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self.pipe)
         if status != -signal.SIGKILL or not self.told:
-            raise RuntimeError(f"the server died by itself, status {status}")
+            raise DiedByItself(f"the server died by itself, status {status}")
         return seen_of(json.loads(self.told))
 
     def end(self) -> None:
