@@ -9,11 +9,17 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
+from google.adk.events.event import Event
 from google.adk.sessions.database_session_service import DatabaseSessionService
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.sessions.session import Session
 
 from adk_stream_protocol.held_calls.policy import ToolRule
+from adk_stream_protocol.identifiers import ChatId
+from adk_stream_protocol.ports import Batch
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services
+from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.sql import sqlite_stores
 from support.stage import Answered, Stage, staged, user_message
 
@@ -295,3 +301,23 @@ async def test_everything_survives_a_restart_with_a_database(tmp_path: Path) -> 
         continued = Answered.of(await stage.http.get("/api/chat/c/stream"))
         assert continued.text == "Paying. Result told."
         assert stage.payments == [5]
+
+
+async def test_no_chunk_is_shown_before_the_message_is_stored() -> None:
+    stores = memory_stores()
+    shown: list[Batch | None] = []
+
+    class Sessions(InMemorySessionService):
+        async def append_event(self, session: Session, event: Event) -> Event:
+            if event.author == "user" and event.content is not None:
+                turn = await stores.turns.latest(ChatId(session.id))
+                assert turn is not None
+                batch = None
+                with anyio.move_on_after(0):
+                    batch = await stores.log.read(turn.reply_id, 0)
+                shown.append(batch)
+            return await super().append_event(session, event)
+
+    async with staged(services=Services(sessions=Sessions()), stores=stores) as stage:
+        assert (await stage.say("chat", "hi")).text == "Hello."
+    assert shown == [None]

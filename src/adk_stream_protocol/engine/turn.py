@@ -82,12 +82,14 @@ class Turn:
 
     async def produce(self) -> None:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
+        # A reader takes the first chunk for a promise: what was said must be stored by then.
+        self.scope.stored = self._open
         try:
-            await self.log.append(self.reply_id, self.opening)
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
                 with self._following:
                     await self._follow()
+                await self._open()
                 if not self.told:
                     await self._conclude()
                 watch.cancel_scope.cancel()
@@ -140,7 +142,14 @@ class Turn:
         with anyio.move_on_after(5, shield=True):
             await self._write(self.translator.fail(public or _public_text(error_id)))
 
+    async def _open(self) -> None:
+        """Write what the reply begins with, once."""
+        opening, self.opening = self.opening, ()
+        if opening:
+            await self.log.append(self.reply_id, opening)
+
     async def _write(self, entries: Iterable[Entry]) -> None:
+        await self._open()
         ready = [
             await self._opened(entry) if isinstance(entry, CallHeld) else entry for entry in entries
         ]

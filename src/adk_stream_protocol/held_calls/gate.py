@@ -8,15 +8,18 @@ state of their own; what they need to know of the run comes from the `RunScope` 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
+from google.genai import types
 from typing_extensions import override
 
 from adk_stream_protocol.errors import trace_of
@@ -67,6 +70,8 @@ class RunScope:
     """What an operator sees of each running tool."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
+    stored: Callable[[], Awaitable[None]] | None = None
+    """Called when ADK has stored what the run was given; None: nobody wants to know."""
 
     def started(self, call_id: str, call: HeldCall | None, tool: str) -> None:
         """Note that a tool starts."""
@@ -102,7 +107,7 @@ class RunScope:
 
 
 class CallBook(BasePlugin):
-    """Records how tool calls end.
+    """Records how tool calls end, and tells when a run has begun.
 
     It comes before an app's own plugins: one that answers for a tool would else hide its end.
     """
@@ -110,6 +115,15 @@ class CallBook(BasePlugin):
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(name="adk_stream_call_book")
         self._ledger = ledger
+
+    @override
+    async def before_run_callback(
+        self, *, invocation_context: InvocationContext
+    ) -> types.Content | None:
+        scope = run_scope.get()
+        if scope is not None and scope.stored is not None:
+            await scope.stored()
+        return None
 
     @override
     async def after_tool_callback(
