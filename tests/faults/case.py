@@ -22,7 +22,7 @@ Manner: TypeAlias = Literal["stock", "insistent", "patient"]
 
 _LONGEST: Final = 25.0
 """Seconds after which a chat that is not at rest is stuck."""
-_LOOK: Final = 0.02
+_LOOK: Final = 0.05
 """Seconds between two looks."""
 _LATE: Final = 1.0
 """Seconds that a kill may come after the reader has seen the end."""
@@ -71,6 +71,8 @@ class Outcome:
     losses: list[str] = field(default_factory=list)
     unknown: int = 0
     """Calls of which nobody knows what they did, and everybody is told so."""
+    unasked: int = 0
+    """Calls that were given up before anyone was asked: not run, and everybody is told so."""
     seconds: float = 0.0
 
     @property
@@ -140,11 +142,14 @@ class Story:
 
     def _tell(self) -> None:
         self._ask()
-        while not self._is_told() or not self._is_disarmed():
+        messages = self._messages()
+        while not (_is_told(messages) and self._is_disarmed() and self._is_at_rest()):
             if time.monotonic() > self._due:
-                self._outcome.stuck.append(f"not told in time: {self._view()}")
+                self._outcome.stuck.append(f"not at rest in time: {self._view()}")
                 return
-            self._go_on()
+            self._go_on(messages)
+            self._pause()
+            messages = self._messages()
         self._check()
 
     def _ask(self) -> None:
@@ -163,51 +168,54 @@ class Story:
     def _message_id(self) -> str:
         return f"said-in-{self._chat}"
 
-    def _go_on(self) -> None:
+    def _go_on(self, messages: list[Json]) -> None:
         """Do the next thing that a person would do."""
-        messages = self._look(self._user.messages) or []
         approvals = self._look(self._user.approvals) or []
+        waiting = [call["id"] for call in approvals if call["status"] == "pending"]
+        asking = [message for message in messages if _requests(message)]
         if not messages and not self._heard_of_message:
             self._say()
-        elif any(approval["status"] == "pending" for approval in approvals):
-            with self._phase("answer"):
-                done = self._decide(messages, approvals)
-            if self._case.manner == "insistent" or not done:
-                self._decide(self._look(self._user.messages) or [], approvals)
+        elif waiting and asking:
+            self._answer(asking[-1], waiting)
         elif self._case.manner == "stock":
             self._stream(self._user.resume)
-        self._pause()
 
-    def _decide(self, messages: list[Json], approvals: list[Json]) -> bool:
-        """Answer all that waits; whether the server has heard it."""
-        ids = [approval["id"] for approval in approvals if approval["status"] == "pending"]
+    def _answer(self, message: Json, waiting: list[str]) -> None:
+        lost = self._acknowledged.intersection(waiting)
+        if lost:
+            self._outcome.losses.append(f"acknowledged, but pending again: {lost}")
+        with self._phase("answer"):
+            self._decide(message, waiting)
+        if self._case.manner == "insistent":
+            self._decide(message, waiting)
+
+    def _decide(self, message: Json, waiting: list[str]) -> None:
+        """Answer all that waits."""
         if self._case.route == "rest":
-            acknowledged = list(map(self._decide_by_rest, ids))
-            return all(acknowledged)
-        asking = [message for message in messages if _asks(message)]
-        if not asking:
-            return True
-        heard = self._stream(lambda: self._user.answer(asking[-1], self._case.verdict))
+            for approval_id in waiting:
+                self._decide_by_rest(approval_id)
+            return
+        heard = self._stream(lambda: self._user.answer(message, self._case.verdict))
         if heard.status == 200:
-            self._acknowledged.update(ids)
-        return heard.done
+            self._acknowledged.update(waiting)
+        elif heard.status and set(_requests(message)) <= set(waiting):
+            self._outcome.losses.append(f"an answer was refused: {heard}")
 
-    def _decide_by_rest(self, approval_id: str) -> bool:
+    def _decide_by_rest(self, approval_id: str) -> None:
         decision = self._decided.setdefault(approval_id, uuid.uuid4().hex)
         verdict = self._case.verdict
         status = self._look(lambda: self._user.decide(approval_id, verdict, decision))
         if status == 200:
             self._acknowledged.add(approval_id)
         elif status is not None:
-            self._outcome.losses.append(f"the same decision again was answered {status}")
-        return status is not None
+            self._outcome.losses.append(f"a decision was answered {status}")
 
-    def _is_told(self) -> bool:
-        messages = self._look(self._user.messages) or []
-        if not messages or messages[-1]["role"] != "assistant":
-            return False
-        said = "".join(part.get("text", "") for part in messages[-1]["parts"])
-        return said.endswith(TOLD)
+    def _messages(self) -> list[Json]:
+        return self._look(self._user.messages) or []
+
+    def _is_at_rest(self) -> bool:
+        rows = self._look(self._user.rows)
+        return rows is not None and not any(turn["running"] for turn in rows["turns"])
 
     def _is_disarmed(self) -> bool:
         """Whether no trap is left that what follows could spring."""
@@ -288,6 +296,8 @@ class Story:
     def _check(self) -> None:
         self._check_rest()
         messages = self._user.messages()
+        if not _is_told(messages):
+            self._outcome.doubles.append(f"the answer is not shown once: {messages}")
         said = [message for message in messages if message["role"] == "user"]
         if len(said) != 1:
             self._outcome.losses.append(f"the message is {len(said)} times in the history")
@@ -323,20 +333,22 @@ class Story:
         rows = self._user.rows()
         shown = {part["toolCallId"]: part["state"] for part in parts}
         effects = {call_id for _, call_id in self._world.place.book.effects(self._chat)}
-        if any(turn["running"] for turn in rows["turns"]):
-            self._outcome.stuck.append("the chat is still held by a turn")
         unknown = [row for row in rows["calls"] if row["state"] == "unknown"]
         self._outcome.unknown = len(unknown)
         if len(unknown) > self._windows:
             self._outcome.losses.append("unknown, though no call ran when the server died")
         for row in rows["calls"]:
             self._check_row(row, shown.get(row["call_id"], "nothing"), row["call_id"] in effects)
-        expected = {"ungated": 0, "both": 2}.get(self._case.tool, 1)
-        if len(rows["calls"]) != expected:
-            self._outcome.losses.append(f"{len(rows['calls'])} calls in the ledger")
+        asked = {row["call_id"] for row in rows["calls"]}
+        for call_id in set(shown) - asked if self._case.tool != "ungated" else ():
+            self._outcome.unasked += 1
+            if call_id in effects or shown[call_id] != "output-error":
+                self._outcome.losses.append(f"{shown[call_id]}, but nobody was asked")
+        expected = 2 if self._case.tool == "both" else 1
+        if len(shown) != expected or not asked <= set(shown):
+            self._outcome.losses.append(f"{len(shown)} calls in the history, {len(asked)} asked")
 
     def _check_row(self, row: Json, shown: str, had: bool) -> None:
-        wrong: list[str] = []
         match row["state"]:
             case "done":
                 ok = self._case.verdict and had and shown == "output-available"
@@ -347,8 +359,8 @@ class Story:
             case _:
                 ok = False
         if not ok:
-            wrong.append(f"{row['tool_name']} is {row['state']}, shown {shown}, effect {had}")
-        self._outcome.losses.extend(wrong)
+            told = f"{row['tool_name']} is {row['state']}, shown {shown}, effect {had}"
+            self._outcome.losses.append(told)
 
     def _check_chat(self) -> None:
         """A settled call stays settled, and the chat takes a new message."""
@@ -365,8 +377,18 @@ class Story:
             self._outcome.stuck.append(f"a new message was answered {heard}")
 
 
-def _asks(message: Json) -> bool:
-    return any(part.get("state") == "approval-requested" for part in message["parts"])
+def _is_told(messages: list[Json]) -> bool:
+    """Whether the answer is there, and once."""
+    if not messages or messages[-1]["role"] != "assistant":
+        return False
+    said = "".join(part.get("text", "") for part in messages[-1]["parts"])
+    return said.endswith(TOLD) and said.count(TOLD) == 1
+
+
+def _requests(message: Json) -> list[str]:
+    """Return the approvals that a message asks for."""
+    asking = [part for part in message["parts"] if part.get("state") == "approval-requested"]
+    return [part["approval"]["id"] for part in asking]
 
 
 def _running(seen: Seen) -> int:

@@ -26,6 +26,7 @@ class Count:
     stuck: int = 0
     losses: int = 0
     unknown: int = 0
+    unasked: int = 0
 
     def __add__(self, other: Count) -> Count:
         return Count(
@@ -34,11 +35,13 @@ class Count:
             self.stuck + other.stuck,
             self.losses + other.losses,
             self.unknown + other.unknown,
+            self.unasked + other.unasked,
         )
 
     def cells(self) -> tuple[int, ...]:
         """Return the numbers as they stand in a table."""
-        return self.kills, self.doubles, self.stuck, self.losses, self.unknown
+        told = self.unknown, self.unasked
+        return self.kills, self.doubles, self.stuck, self.losses, *told
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class Tally:
         blamed.stuck += bool(outcome["stuck"])
         blamed.losses += bool(outcome["losses"])
         blamed.unknown += outcome["unknown"]
+        blamed.unasked += outcome["unasked"]
         missed = not came and case.kills[0].point in STEADY
         if missed or outcome["doubles"] or outcome["stuck"] or outcome["losses"]:
             wrong = {"case": case.to_json(), "outcome": outcome}
@@ -102,8 +106,8 @@ class Tally:
 
 
 def _table(names: tuple[str, ...], rows: list[tuple[tuple[str, ...], Count]]) -> list[str]:
-    heads = [*names, "kills", "double effects", "stuck", "lost", "unknown, and said so"]
-    lines = [_line(heads), _line(["---"] * len(names) + ["---:"] * 5)]
+    heads = [*names, "kills", "double effects", "stuck", "lost", "unknown", "not asked"]
+    lines = [_line(heads), _line(["---"] * len(names) + ["---:"] * 6)]
     return [*lines, *(_line([*name, *map(str, count.cells())]) for name, count in rows)]
 
 

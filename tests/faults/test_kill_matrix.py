@@ -71,7 +71,7 @@ def test_a_statement_is_known_by_its_table_and_what_it_sets(
 
 def test_a_kill_that_never_came_is_a_failure() -> None:
     tally = Tally()
-    clean = {"kills": [], "doubles": [], "stuck": [], "losses": [], "unknown": 0}
+    clean = {"kills": [], "doubles": [], "stuck": [], "losses": [], "unknown": 0, "unasked": 0}
     tally.add(Case((Kill(Point.CLAIM, "after"),)), clean)
     assert [failure["never killed"] for failure in tally.failures] == [True]
     # How many batches a reply is written in depends on time.
