@@ -1,6 +1,6 @@
 """The long campaign: kills by chance until there were enough, and what came of them.
 
-    python -m faults.campaign [--kills N] [--seed S] [--workers W] [--page FILE]
+    python -m faults.campaign [--kills N] [--minutes M] [--seed S] [--workers W] [--page FILE]
     python -m faults.campaign --case JSON [--times N]
 
 It exits with 1 if anything was doubled, stuck or lost, or if a planned kill never came. Each such
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import shutil
 import sys
@@ -76,7 +77,8 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
 
     def enough() -> Iterator[Case]:
         for case in by_chance(known, Random(seed)):  # noqa: S311  # to be repeatable
-            if tally.total.kills >= options.kills:
+            over = time.monotonic() > began + 60 * options.minutes
+            if over or tally.total.kills >= options.kills:
                 return
             yield case
 
@@ -134,6 +136,7 @@ def _report(tally: Tally, seed: int, seconds: float, *, page: Path | None) -> bo
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="faults", description=__doc__)
     parser.add_argument("--kills", type=int, default=5000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop then at the latest")
     parser.add_argument("--seed", type=int, default=0, help="0: a new one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--page", type=Path, help="where the result is written")

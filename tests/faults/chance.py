@@ -12,13 +12,13 @@ from faults.case import Case
 from faults.life import Seen
 from faults.points import Kill, Phase, Point
 
-__all__ = ["STEADY", "Map", "by_chance", "kinds", "least"]
+__all__ = ["Map", "by_chance", "is_sure", "kinds", "least"]
 
 Map: TypeAlias = Mapping[Case, Mapping[Phase, Seen]]
 """For each kind of story: how often each point is met in each phase."""
 
-STEADY: Final = frozenset(Point) - {Point.FLUSH, Point.HINT, Point.LAPSE}
-"""Points that come the same number of times in each telling; the others depend on time."""
+_TIMED: Final = frozenset({Point.FLUSH, Point.HINT, Point.LEASE})
+"""Points that come at least once; how often depends on time."""
 
 _RECOVERY: Final = (
     Point.REQUEST,
@@ -49,6 +49,11 @@ def kinds(databases: tuple[Literal["sqlite", "postgres"], ...]) -> list[Case]:
     # Nobody is asked about an ungated tool.
     asked = [case for case in found if case.tool != "ungated"]
     return [*asked, *(Case((), database=database, tool="ungated") for database in databases)]
+
+
+def is_sure(kill: Kill) -> bool:
+    """Whether a planned kill must come; the sweeper sweeps when it likes."""
+    return kill.point is not Point.LAPSE and (kill.nth == 1 or kill.point not in _TIMED)
 
 
 def least(surveys: list[Mapping[Phase, Seen]]) -> dict[Phase, Seen]:

@@ -40,7 +40,7 @@ __all__ = ["DiedByItself", "Life", "Place", "Seen", "begin"]
 Seen = dict[tuple[Point, Moment], int]
 """How often each point was passed."""
 
-LEASE: Final = 1.0
+LEASE: Final = 0.6
 """Seconds until another process may take over on Postgres: as short as a loaded machine allows."""
 
 _ROWS: Final = {

@@ -60,12 +60,11 @@ class Kill:
 
 
 _STATES: Final[Mapping[str, Point]] = {
-    "approved": Point.DECISION,
-    "denied": Point.DECISION,
     "running": Point.CLAIM,
     "done": Point.FINISH,
     "failed": Point.FINISH,
     "unknown": Point.LAPSE,
+    "approved": Point.LAPSE,  # of an idempotent tool, to run again
 }
 
 
@@ -101,6 +100,8 @@ def _turn(rows: Sequence[Mapping[str, Any]]) -> Point | None:
 
 def _call(rows: Sequence[Mapping[str, Any]]) -> Point | None:
     row = rows[0] if rows else {}
+    if "decided_by" in row:
+        return Point.DECISION
     if "state" in row:
         return _STATES.get(str(row["state"]))
     return Point.DELIVERY if row.get("delivered_in") else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from faults.case import Case
-from faults.chance import STEADY
+from faults.chance import is_sure
 from faults.points import Kill, Point
 
 __all__ = ["Count", "Tally"]
@@ -68,7 +68,7 @@ class Tally:
         blamed.losses += bool(outcome["losses"])
         blamed.unknown += outcome["unknown"]
         blamed.unasked += outcome["unasked"]
-        missed = not came and case.kills[0].point in STEADY
+        missed = not came and is_sure(case.kills[0])
         if missed or outcome["doubles"] or outcome["stuck"] or outcome["losses"]:
             wrong = {"case": case.to_json(), "outcome": outcome}
             self.failures.append({**wrong, "never killed": True} if missed else wrong)

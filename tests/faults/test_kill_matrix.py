@@ -56,6 +56,8 @@ def test_every_point_that_must_survive_is_in_the_matrix() -> None:
         ("INSERT INTO adk_stream_chunk (data) VALUES (?)", [{"data": "{}"}], Point.FLUSH),
         ("INSERT INTO adk_stream_chunk (data) VALUES (?)", [{"data": None}], Point.END),
         ("UPDATE adk_stream_call SET state=?", [{"state": "running"}], Point.CLAIM),
+        ("UPDATE adk_stream_call SET state=?", [{"state": "approved"}], Point.LAPSE),
+        ("UPDATE adk_stream_call SET decided_by=?", [{"decided_by": "me"}], Point.DECISION),
         ("UPDATE adk_stream_call SET delivered_in=?", [{"delivered_in": "r"}], Point.DELIVERY),
         ("UPDATE adk_stream_call SET delivered_in=?", [{"delivered_in": None}], None),
         ("UPDATE adk_stream_turn SET running=?", [{"running": False}], Point.RELEASE),
