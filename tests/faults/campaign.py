@@ -14,6 +14,7 @@ import json
 import math
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -41,6 +42,9 @@ _RESULT: Final = re.compile(r"(?<=<!-- result -->\n).*(?=<!-- end of result -->)
 def main() -> int:
     """Run the command; return its exit status."""
     options = _options()
+    # Leave no database server behind, also when told to end from outside.
+    for told in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(told, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="adk-stream-faults-", dir=_fast()))
     with postgres_server() as postgres:
         if options.case:

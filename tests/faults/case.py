@@ -20,11 +20,11 @@ __all__ = ["Case", "Manner", "Outcome", "Story", "World", "scout", "survey"]
 Manner: TypeAlias = Literal["stock", "insistent", "patient"]
 """What the client does after a cut: reload and resume; send the same again; or just look."""
 
-_LONGEST: Final = 25.0
+_LONGEST: Final = 60.0
 """Seconds after which a chat that is not at rest is stuck."""
 _LOOK: Final = 0.05
 """Seconds between two looks."""
-_LATE: Final = 1.0
+_LATE: Final = 3.0
 """Seconds that a kill may come after the reader has seen the end."""
 
 

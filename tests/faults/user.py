@@ -15,7 +15,7 @@ from typing import Any, Final
 
 __all__ = ["Cut", "Heard", "Hung", "Json", "User"]
 
-_LONGEST: Final = 20.0
+_LONGEST: Final = 40.0
 """Seconds after which a server that has not answered, or a reply that has not ended, hangs."""
 
 Json = dict[str, Any]
