@@ -15,8 +15,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.held_calls.policy import Reconciled, ToolRule
-from adk_stream_protocol.identifiers import ApprovalId, ChatId
-from adk_stream_protocol.ports import Stores, Verdict
+from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import Stores, TurnRecord, Verdict
 from adk_stream_protocol.server.databases import open_database
 from adk_stream_protocol.server.wiring import Services
 from adk_stream_protocol.stores.opening import SqliteFile
@@ -138,6 +138,25 @@ async def test_a_decision_that_nobody_acted_on_is_acted_on_at_the_next_start(
         assert (await settled(stage)).text.endswith("Result told.")
         assert stage.payments == [5]
         assert await stores.calls.undelivered() == []
+
+
+async def test_a_decision_is_acted_on_though_its_turn_had_only_taken_the_chat(
+    tmp_path: Path,
+) -> None:
+    async with life(tmp_path) as (stage, _):
+        asked = await stage.say("c", "pay 5")
+        approval = ApprovalId(asked.approvals[0])
+    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
+        await opened.stores.calls.decide(approval, Verdict(approved=True, by="alice"))
+        taken = TurnRecord(ChatId("c"), UserId("alice"), ReplyId("r"), key=f"answers:{approval}")
+        await opened.stores.turns.begin(taken, repeatable=False)
+    async with life(tmp_path) as (stage, _):
+        reply = await resumed(stage)
+        assert "error" not in reply.types
+        assert reply.text.endswith("Result told.")
+        assert stage.payments == [5]
+        # The same answer again is given the reply that made up for the lost one.
+        assert (await stage.post("/api/chat", asked.approving("c", True))).text == "Result told."
 
 
 async def cut_while_paying(

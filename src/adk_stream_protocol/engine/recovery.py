@@ -101,7 +101,9 @@ class Recovery:
         # It was to deliver answers, or to tell of calls, and had not begun to.
         replies = {lapsed.reply_id, draft.origin}
         for call in await self.preparation.ledger.calls.of_chat(draft.chat_id):
-            for turn in turns if call.delivered_in in replies else ():
+            # Its key names the calls, also if it had not come to note what it carries.
+            named = call.is_deliverable and call.approval_id in lapsed.key
+            for turn in turns if named or call.delivered_in in replies else ():
                 if turn.invocation_id == call.invocation_id:
                     return turn
         return None
