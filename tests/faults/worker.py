@@ -17,8 +17,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from faults.case import Case, Story, World, scout, survey
+from faults.case import Case
 from faults.life import Place
+from faults.story import Story, World
+from faults.survey import scout, survey
 from support.postgres import PostgresServer
 
 __all__ = ["Worker"]
