@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,8 @@ from faults.tally import Tally
 from support.postgres import PostgresServer, postgres_server
 
 _ROOT: Final = Path(__file__).parents[2]
+_STOP: Final = threading.Event()
+"""Set once someone has asked the command to end."""
 _TELLINGS: Final = 2
 """How often each kind of story is told before a kill is planned in it."""
 _RESULT: Final = re.compile(r"(?<=<!-- result -->\n).*(?=<!-- end of result -->)", re.DOTALL)
@@ -42,9 +45,9 @@ _RESULT: Final = re.compile(r"(?<=<!-- result -->\n).*(?=<!-- end of result -->)
 def main() -> int:
     """Run the command; return its exit status."""
     options = _options()
-    # Leave no database server behind, also when told to end from outside.
+    # Whoever stops it still gets the result so far, and no database server is left behind.
     for told in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(told, signal.default_int_handler)
+        signal.signal(told, lambda *_: _STOP.set())
     folder = Path(tempfile.mkdtemp(prefix="adk-stream-faults-", dir=_fast()))
     with postgres_server() as postgres:
         if options.case:
@@ -82,7 +85,7 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
     def enough() -> Iterator[Case]:
         for case in by_chance(known, Random(seed)):  # noqa: S311  # to be repeatable
             over = time.monotonic() > began + 60 * options.minutes
-            if over or tally.total.kills >= options.kills:
+            if over or _STOP.is_set() or tally.total.kills >= options.kills:
                 return
             yield case
 

@@ -69,5 +69,11 @@ class Crew:
             server = dataclasses.asdict(self._postgres)
             command.append(json.dumps(server, default=str))
         return await anyio.open_process(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, cwd=_TESTS
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,
+            cwd=_TESTS,
+            # Ctrl-C is for the command; it lets its workers finish.
+            start_new_session=True,
         )
