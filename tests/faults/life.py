@@ -17,7 +17,7 @@ import traceback
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import anyio
 import uvicorn
@@ -35,9 +35,13 @@ from faults.points import Kill, Moment, Point
 from faults.trap import Trap
 from support.stage import user_by_header
 
-__all__ = ["DiedByItself", "Life", "Place", "Seen", "begin"]
+__all__ = ["DiedByItself", "Leash", "Life", "Place", "Seen", "begin"]
 
-Seen = dict[tuple[Point, Moment], int]
+Leash: TypeAlias = tuple[int, int]
+"""A pipe that nobody writes to: a server reads one end, and dies when the other is gone. All
+servers of a process share one, or each would keep the others' ends open."""
+
+Seen: TypeAlias = dict[tuple[Point, Moment], int]
 """How often each point was passed."""
 
 LEASE: Final = 0.6
@@ -123,8 +127,8 @@ def seen_of(told: list[tuple[str, Moment, int]]) -> Seen:
     return {(Point(point), moment): count for point, moment, count in told}
 
 
-def begin(place: Place, kill: Kill | None, leash: tuple[int, int]) -> Life:
-    """Start a server, its trap set. It dies when the other end of the leash does."""
+def begin(place: Place, kill: Kill | None, leash: Leash) -> Life:
+    """Start a server, its trap set."""
     listener = socket.create_server(("127.0.0.1", 0))
     pipe, tell = os.pipe()
     pid = os.fork()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import Any, Final
 from faults.agent import SAID, STILL_THERE
 from faults.case import Case, Outcome
 from faults.checks import Ending, check, is_told
-from faults.life import DiedByItself, Life, Place, Seen, begin
+from faults.life import DiedByItself, Leash, Life, Place, Seen, begin
 from faults.points import Kill, Phase, Point
 from faults.user import Cut, Heard, Hung, Json, User
 
@@ -30,15 +29,16 @@ _LATE: Final = 3.0
 class World:
     """A place and the server that lives there now."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, leash: Leash) -> None:
         self.place = place
-        self.leash = os.pipe()
+        self._leash = leash
+        # The living server; None until the first is needed, and after each death.
         self.life: Life | None = None
 
     def alive(self, kill: Kill | None = None) -> Life:
         """Return the living server, started if there is none."""
         if self.life is None:
-            self.life = begin(self.place, kill, self.leash)
+            self.life = begin(self.place, kill, self._leash)
         return self.life
 
     def end(self) -> None:
@@ -46,8 +46,6 @@ class World:
         if self.life is not None:
             self.life.end()
             self.life = None
-        for end in self.leash:
-            os.close(end)
 
 
 class Story:

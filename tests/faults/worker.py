@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import os
 import sys
 import uuid
 from contextlib import suppress
@@ -35,8 +36,9 @@ class Worker:
     def __init__(self, folder: Path, postgres: PostgresServer | None) -> None:
         self._folder = folder
         self._postgres = postgres
+        self._leash = os.pipe()
+        # By kind of database, and how many cases it may still serve.
         self._worlds: dict[str, tuple[World, int]] = {}
-        """By kind of database, and how many cases it may still serve."""
 
     def play(self, case: Case) -> dict[str, Any]:
         """Play a case and return its outcome as JSON."""
@@ -78,7 +80,7 @@ class Worker:
         world, left = self._worlds.get(database, (None, 0))
         if world is None or left == 0:
             self._leave(database)
-            world, left = World(self._place(database)), _OFTEN
+            world, left = World(self._place(database), self._leash), _OFTEN
         self._worlds[database] = world, left - 1
         return world
 
