@@ -225,6 +225,25 @@ async def test_a_request_that_was_stored_without_its_row_can_be_approved(tmp_pat
         assert (told.text, stage.payments) == ("Result told.", [5])
 
 
+async def test_a_request_that_is_shown_can_be_answered_before_its_turn_is_recovered(
+    tmp_path: Path,
+) -> None:
+    async with life(tmp_path) as (stage, _):
+        await stage.say("c", "pay 5")
+        engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chats.db'}")
+        async with engine.begin() as connection:
+            # As if another process had died after ADK's request, and its lease had not lapsed.
+            await connection.execute(text("DELETE FROM adk_stream_call"))
+            dead = "UPDATE adk_stream_turn SET running = 1, holder = 'dead', lease_until = 1e12"
+            await connection.execute(text(dead))
+        await engine.dispose()
+        (part,) = [part for part in await parts_of(stage) if "approval" in part]
+        decided = await stage.http.post(
+            f"/api/approvals/{part['approval']['id']}", json={"approved": True}
+        )
+        assert (decided.status_code, decided.json()["status"]) == (200, "approved")
+
+
 async def test_a_message_that_was_never_stored_can_be_sent_again(tmp_path: Path) -> None:
     body = {"id": "c", "messages": [user_message("hi", "u1")]}
     async with life(tmp_path) as (stage, _):

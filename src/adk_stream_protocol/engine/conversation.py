@@ -27,6 +27,7 @@ from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, Us
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
 from adk_stream_protocol.translation.history import (
+    PastTurn,
     messages_of,
     past_turns,
     retell,
@@ -196,6 +197,10 @@ class Conversations:
         await self._check_owner(chat_id, user)
         info, events = await self.sessions.describe(chat_id, user)
         calls = await self._held(chat_id, user)
+        turn = await self.stores.turns.latest(chat_id)
+        if turn is not None and (turn.running or turn.lapsed):
+            # Whoever sees a request answers it: also if its turn died before it stored the row.
+            calls = await self._open_missing(chat_id, user, past_turns(events)[-1:])
         return info, messages_of(events, calls, audience, self.preparation.options)
 
     async def artifact(
@@ -401,9 +406,17 @@ class Conversations:
         known = await self.stores.calls.of_chat(chat_id)
         if known or await self.stores.turns.latest(chat_id) is not None:
             return known
-        for past in past_turns(await self.sessions.events(chat_id, user)):
+        events = await self.sessions.events(chat_id, user)
+        return await self._open_missing(chat_id, user, past_turns(events))
+
+    async def _open_missing(
+        self, chat_id: ChatId, user: UserId, turns: Iterable[PastTurn]
+    ) -> Sequence[HeldCall]:
+        """Give the requests of some turns the rows they lack; return all of the chat."""
+        known = {call.request_id for call in await self.stores.calls.of_chat(chat_id)}
+        for past in turns:
             _, told = retell(past, {}, self.preparation.options)
-            for held in unanswered(told):
+            for held in [held for held in unanswered(told) if held.request_id not in known]:
                 await self.ledger.open(
                     held,
                     owner=user,
