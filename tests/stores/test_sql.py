@@ -18,7 +18,7 @@ from adk_stream_protocol.identifiers import (
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord, Verdict
+from adk_stream_protocol.ports import Attached, Batch, Began, Busy, Stores, TurnRecord, Verdict
 from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
 from adk_stream_protocol.wire.entries import Entry
@@ -150,3 +150,20 @@ async def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="Upgrade adk-stream-protocol"):
         await newer.prepare()
     await newer.close()
+
+
+async def test_a_reply_has_ended_for_others_as_soon_as_its_turn_has(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.create("ends")
+    writer, reader = postgres_stores(url), postgres_stores(url)
+    async with writer.serving(), reader.serving():
+        await writer.turns.begin(TURN, repeatable=False)
+        await writer.log.open(REPLY)
+        await writer.log.append(REPLY, SAID)
+        await writer.turns.end(CHAT, REPLY)
+        # The writer has still to end the log: no reader may take the reply for lost meanwhile.
+        assert await reader.log.read(REPLY, 0) == Batch(tuple(SAID), ended=True)
+        assert await reader.log.read(REPLY, len(SAID)) == Batch((), ended=True)
+        await writer.log.end(REPLY)
+        assert await writer.log.read(REPLY, 0) == Batch(tuple(SAID), ended=True)
