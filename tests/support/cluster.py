@@ -26,7 +26,7 @@ __all__ = ["Cluster", "Instance", "running_cluster"]
 
 _TESTS = Path(__file__).parents[1]
 _PATIENCE_SECONDS = 60
-_LEASE_SECONDS = 3.0
+_LEASE_SECONDS = 10.0
 _DRAIN_SECONDS = 4
 
 
