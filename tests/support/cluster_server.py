@@ -16,7 +16,6 @@ from adk_stream_protocol.server.databases import open_database
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
 from adk_stream_protocol.stores.opening import parse_database
-from adk_stream_protocol.stores.sql import postgres_stores
 from support.cluster_agent import cluster_agent
 
 __all__: list[str] = []
@@ -31,12 +30,13 @@ _LIMITS = dataclasses.replace(
 
 
 async def _serve(url: str, folder: Path, *, lease: float, drain: int) -> None:
-    async with open_database(parse_database(url)) as opened:
+    settings = dataclasses.replace(_LIMITS, lease_seconds=lease)
+    async with open_database(parse_database(url), settings.keeping()) as opened:
         app = create_app(
             cluster_agent(folder),
-            settings=_LIMITS,
+            settings=settings,
             services=Services(sessions=opened.sessions),
-            stores=postgres_stores(url, lease=lease),
+            stores=opened.stores,
         )
         with socket.create_server(("127.0.0.1", 0)) as listener:
 
