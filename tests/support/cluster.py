@@ -1,21 +1,20 @@
-"""Several real server processes on one PostgreSQL.
+"""Several real `adk-stream serve` on one PostgreSQL.
 
 Nothing of the servers runs in the test's own process, and nothing here sleeps.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 import anyio
 import anyio.to_thread
@@ -25,9 +24,15 @@ from support.postgres import PostgresServer, postgres_server
 __all__ = ["Cluster", "Instance", "running_cluster"]
 
 _TESTS = Path(__file__).parents[1]
+_COMMAND = (sys.executable, "-m", "adk_stream_protocol.cli")
 _PATIENCE_SECONDS = 60
-_LEASE_SECONDS = 10.0
-_DRAIN_SECONDS = 4
+_SETTINGS = {
+    "ADK_STREAM_MAX_TURNS": "10000",
+    "ADK_STREAM_MAX_PENDING": "10000",
+    "ADK_STREAM_LEASE_SECONDS": "10",
+    # A comment in the middle of a stream would be a difference between two readers' bytes.
+    "ADK_STREAM_KEEP_ALIVE_SECONDS": "600",
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class Instance:
     process: subprocess.Popen[str]
     log: Path
     """Its stderr."""
+
+    def terminate(self) -> None:
+        """Ask the server to end, as an orchestrator does."""
+        self.process.send_signal(signal.SIGTERM)
 
     async def ended(self) -> int:
         """Wait for the process to end; return its exit code."""
@@ -56,12 +65,11 @@ class Cluster:
     a: Instance = field(init=False)
     b: Instance = field(init=False)
 
-    def start(self, *names: str) -> list[Instance]:
+    def start(self, *names: str, **settings: str) -> list[Instance]:
         """Start servers together; they are killed when the cluster ends."""
-        starting = [(name, *self._spawn(name)) for name in names]
+        starting = [(name, *self._spawn(name, settings)) for name in names]
         return [
-            Instance(name, _first_line(process, log), process, log)
-            for name, process, log in starting
+            Instance(name, _address(process, log), process, log) for name, process, log in starting
         ]
 
     def effects(self) -> Counter[str]:
@@ -80,18 +88,12 @@ class Cluster:
         file = self.folder / name
         return file.read_text().splitlines() if file.exists() else []
 
-    def _spawn(self, name: str) -> tuple[subprocess.Popen[str], Path]:
-        given = {
-            "url": self.postgres.url(),
-            "folder": str(self.folder),
-            "lease": _LEASE_SECONDS,
-            "drain": _DRAIN_SECONDS,
-        }
+    def _spawn(self, name: str, settings: Mapping[str, str]) -> tuple[subprocess.Popen[str], Path]:
         log = self.folder / f"{name}.log"
-        paths = [str(_TESTS), os.environ.get("PYTHONPATH", "")]
-        process = subprocess.Popen(  # noqa: S603  # our own module, no shell
-            [sys.executable, "-m", "support.cluster_server", json.dumps(given)],
-            env={**_clean_environment(), "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        words = ["serve", "support.cluster_agent:agent", "--port", "0"]
+        process = subprocess.Popen(  # noqa: S603  # our own command, no shell
+            [*_COMMAND, *words, "--database", self.postgres.url()],
+            env={**_environment(), "CLUSTER_FOLDER": str(self.folder), **_SETTINGS, **settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self.stack.enter_context(log.open("w", encoding="utf-8")),
@@ -113,12 +115,13 @@ def running_cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def _first_line(process: subprocess.Popen[str], log: Path) -> str:
-    stdout: IO[str] | None = process.stdout
-    assert stdout is not None
-    line = stdout.readline().strip()
-    assert line, f"it ended before it was up: {log.read_text()}"
-    return line
+def _address(process: subprocess.Popen[str], log: Path) -> str:
+    """Return where the server is, once it says so."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("Open "):
+            return line.removeprefix("Open ").partition("/ and")[0]
+    raise AssertionError(f"it ended before it was up: {log.read_text()}")
 
 
 def _put_down(process: subprocess.Popen[str]) -> None:
@@ -128,10 +131,12 @@ def _put_down(process: subprocess.Popen[str]) -> None:
         process.stdout.close()
 
 
-def _clean_environment() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     # A key or a setting of whoever runs the tests must not reach the servers.
-    return {
+    kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("ADK_", "GOOGLE_", "GEMINI_"))
     }
+    paths = [str(_TESTS), os.environ.get("PYTHONPATH", "")]
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

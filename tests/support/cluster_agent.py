@@ -3,7 +3,7 @@
 A message is JSON, `{"name", "responses"}`: each response is a list of beats, and a beat is text,
 `{"wait": place}` or `{"call": tool, "args": {...}}`. So a test writes its whole story itself,
 though the model runs in another process. What the model and the tools do is one line in a file
-that all processes append to.
+that all processes append to, in the folder that `CLUSTER_FOLDER` names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-__all__ = ["PlayingModel", "cluster_agent"]
+__all__ = ["PlayingModel", "agent"]
 
 _PATIENCE_SECONDS = 120
 
@@ -59,11 +59,6 @@ class PlayingModel(BaseLlm):
             partial=False,
             finish_reason=types.FinishReason.STOP,
         )
-
-
-def cluster_agent(folder: Path) -> LlmAgent:
-    """Return the agent; `folder` is where its traces and the conductor's socket are."""
-    return LlmAgent(name="cluster", model=PlayingModel(folder=folder), tools=[*_tools(folder)])
 
 
 def _tools(folder: Path) -> Sequence[BaseTool]:
@@ -136,3 +131,8 @@ def _note(file: Path, line: str) -> None:
         os.write(descriptor, f"{line}\n".encode())
     finally:
         os.close(descriptor)
+
+
+_FOLDER = Path(os.environ["CLUSTER_FOLDER"])
+
+agent = LlmAgent(name="cluster", model=PlayingModel(folder=_FOLDER), tools=[*_tools(_FOLDER)])
