@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
@@ -32,15 +33,9 @@ async def leaving(cluster: Cluster) -> Instance:
     return await anyio.to_thread.run_sync(start)
 
 
-@pytest.fixture
-async def tab_c(leaving: Instance) -> AsyncIterator[Tab]:
-    async with open_tab(leaving) as tab:
-        yield tab
-
-
 async def until_it_leaves(tab: Tab) -> None:
     """Return when the server says, or shows, that it takes no more turns."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         try:
             while (await tab.http.get("/readyz")).status_code == 200:
                 pass
@@ -62,7 +57,7 @@ async def say_wherever_it_is_taken(tabs: list[Tab], body: dict[str, object]) -> 
 
 async def told(tab: Tab, chat: str, end: str) -> Answered:
     """Return the reply of the chat that comes to this end."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(180):
         while not (reply := await tab.resume(chat)).text.endswith(end):
             pass
     return reply
@@ -75,73 +70,117 @@ async def read_on(stream: Stream) -> None:
         return  # its server has left
 
 
-async def test_a_server_that_ends_under_load_loses_nothing(
-    cluster: Cluster, conductor: Conductor, leaving: Instance, tab_c: Tab, tab_b: Tab
-) -> None:
-    streaming = [new_name() for _ in range(STREAMING)]
-    held = {chat: Answered(0) for chat in (new_name() for _ in range(HELD))}
-    running = {chat: Answered(0) for chat in (new_name() for _ in range(RUNNING))}
+@dataclass
+class Load:
+    """What goes on at a server that is told to end."""
 
-    async def ask(chat: str, tool: str, into: dict[str, Answered]) -> None:
-        into[chat] = await tab_c.say(chat, play(chat, [called(tool, chat)], ["Told."]))
+    tab: Tab
+    streaming: list[str] = field(default_factory=lambda: [new_name() for _ in range(STREAMING)])
+    """Chats whose replies run."""
+    held: dict[str, Answered] = field(default_factory=dict)
+    """Chats that wait for an approval."""
+    running: dict[str, Answered] = field(default_factory=dict)
+    """Chats whose approved tool runs."""
+    streams: dict[str, Stream] = field(default_factory=dict)
+    """What the readers of the running replies read."""
 
-    async with anyio.create_task_group() as tasks:
-        for chat in held:
-            tasks.start_soon(ask, chat, "pay", held)
-        for chat in running:
-            tasks.start_soon(ask, chat, "pay_slowly", running)
+    async def ask(self) -> None:
+        """Ask for all that needs an approval."""
 
-    streams: dict[str, Stream] = {}
-    async with AsyncExitStack() as open_streams:
-        for chat in streaming:
-            body = saying(chat, play(chat, ["Begun ", wait(chat), "and ended."]))
-            streams[chat] = await open_streams.enter_async_context(tab_c.posting(body))
-        for chat, asked in running.items():
-            body = asked.approving(chat, True)
-            streams[chat] = await open_streams.enter_async_context(tab_c.posting(body))
-        await conductor.arrived(*streaming, *running)
+        async def say(tool: str, into: dict[str, Answered]) -> None:
+            chat = new_name()
+            into[chat] = await self.tab.say(chat, play(chat, [called(tool, chat)], ["Told."]))
 
-        leaving.terminate()
-        await until_it_leaves(tab_c)
-        # Half of what runs ends in time, half does not.
-        in_time = [*streaming[::2], *list(running)[::2]]
-        conductor.release(*in_time)
-        late = new_name()
-        body = saying(late, play(late, ["Taken."]))
-        assert (await say_wherever_it_is_taken([tab_c, tab_b], body)).text == "Taken."
         async with anyio.create_task_group() as tasks:
-            for stream in streams.values():
+            for _ in range(HELD):
+                tasks.start_soon(say, "pay", self.held)
+            for _ in range(RUNNING):
+                tasks.start_soon(say, "pay_slowly", self.running)
+
+    @asynccontextmanager
+    async def on(self, conductor: Conductor) -> AsyncIterator[None]:
+        """Have the replies and the tools run, each at the place that its chat names."""
+        async with AsyncExitStack() as tabs:
+            for chat in self.streaming:
+                body = saying(chat, play(chat, ["Begun ", wait(chat), "and ended."]))
+                self.streams[chat] = await tabs.enter_async_context(self.tab.posting(body))
+            for chat, asked in self.running.items():
+                body = asked.approving(chat, True)
+                self.streams[chat] = await tabs.enter_async_context(self.tab.posting(body))
+            await conductor.arrived(*self.streams)
+            yield
+
+    async def read(self) -> None:
+        """Read all replies as far as they come."""
+        async with anyio.create_task_group() as tasks:
+            for stream in self.streams.values():
                 tasks.start_soon(read_on, stream)
-        with anyio.fail_after(DRAIN_SECONDS + 10):
-            assert await leaving.ended() == 0
 
-    for chat in in_time:
-        end = b"and ended." if chat in streaming else b"Told."
-        assert end in streams[chat].got
+    @property
+    def in_time(self) -> list[str]:
+        """Return the half of what runs that is let end while the server drains."""
+        return list(self.streams)[::2]
 
-    # What C could not finish, another server does, asking the model anew.
-    await conductor.arrived(*streaming[1::2], times=2)
-    conductor.release(*streaming)
-    for chat in streaming:
-        assert (await told(tab_b, chat, "Begun and ended.")).types[-1] == "finish"
-        history = await tab_b.history(chat)
+
+@pytest.fixture
+async def load(conductor: Conductor, leaving: Instance, tab_b: Tab) -> Load:
+    """What was going on at a server that has ended under it."""
+    async with open_tab(leaving) as tab_c:
+        load = Load(tab_c)
+        await load.ask()
+        async with load.on(conductor):
+            leaving.terminate()
+            await until_it_leaves(tab_c)
+            conductor.release(*load.in_time)
+            late = new_name()
+            answer = await say_wherever_it_is_taken(
+                [tab_c, tab_b], saying(late, play(late, ["Taken."]))
+            )
+            assert answer.text == "Taken."
+            await load.read()
+            with anyio.fail_after(DRAIN_SECONDS + 30):
+                assert await leaving.ended() == 0
+    return load
+
+
+async def check_replies(load: Load, cluster: Cluster, conductor: Conductor, tab: Tab) -> None:
+    """What the server could not finish, another does, asking the model anew."""
+    cut_off = [chat for chat in load.streaming if chat not in load.in_time]
+    await conductor.arrived(*cut_off, times=2)
+    conductor.release(*cut_off)
+    for chat in load.streaming:
+        assert (await told(tab, chat, "Begun and ended.")).types[-1] == "finish"
+        history = await tab.history(chat)
         assert [message["role"] for message in history] == ["user", "assistant"]
-        runs = 1 if chat in in_time else 2
-        assert cluster.model_runs()[chat] == runs
+        assert cluster.model_runs()[chat] == (2 if chat in cut_off else 1)
 
-    # A tool that C was cut off in is not run again, and the model is told.
-    for chat, asked in running.items():
-        await told(tab_b, chat, "Told.")
-        ended = chat in in_time
-        shown = await tab_b.approval(asked.approvals[0])
+
+async def check_tools(load: Load, cluster: Cluster, conductor: Conductor, tab: Tab) -> None:
+    """A tool that was cut off is not run again, and the model is told."""
+    for chat, asked in load.running.items():
+        await told(tab, chat, "Told.")
+        ended = chat in load.in_time
+        shown = await tab.approval(asked.approvals[0])
         assert shown["status"] == ("done" if ended else "unknown")
         assert cluster.effects()[chat] == (1 if ended else 0)
         assert conductor.arrivals(chat) == 1
 
-    # What C asked still waits, and is answered elsewhere.
-    for chat, asked in held.items():
-        assert (await tab_b.approval(asked.approvals[0]))["status"] == "pending"
-    for chat, asked in held.items():
-        assert (await tab_b.post(asked.approving(chat, True))).text == "Told."
+
+async def check_held(load: Load, cluster: Cluster, tab: Tab) -> None:
+    """What the server asked still waits, and is answered elsewhere."""
+    for asked in load.held.values():
+        assert (await tab.approval(asked.approvals[0]))["status"] == "pending"
+    for chat, asked in load.held.items():
+        assert (await tab.post(asked.approving(chat, True))).text == "Told."
         assert cluster.effects()[chat] == 1
-    assert cluster.model_runs()[late] == 1
+
+
+async def test_a_server_that_ends_under_load_loses_nothing(
+    cluster: Cluster, conductor: Conductor, load: Load, tab_b: Tab
+) -> None:
+    for chat in load.in_time:
+        end = b"and ended." if chat in load.streaming else b"Told."
+        assert end in load.streams[chat].got
+    await check_replies(load, cluster, conductor, tab_b)
+    await check_tools(load, cluster, conductor, tab_b)
+    await check_held(load, cluster, tab_b)

@@ -6,6 +6,7 @@ Nothing of the servers runs in the test's own process, and nothing here sleeps.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,11 +26,11 @@ __all__ = ["Cluster", "Instance", "running_cluster"]
 
 _TESTS = Path(__file__).parents[1]
 _COMMAND = (sys.executable, "-m", "adk_stream_protocol.cli")
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 180
 _SETTINGS = {
     "ADK_STREAM_MAX_TURNS": "10000",
     "ADK_STREAM_MAX_PENDING": "10000",
-    "ADK_STREAM_LEASE_SECONDS": "10",
+    "ADK_STREAM_LEASE_SECONDS": "30",
     # A comment in the middle of a stream would be a difference between two readers' bytes.
     "ADK_STREAM_KEEP_ALIVE_SECONDS": "600",
 }
@@ -111,8 +112,16 @@ def running_cluster() -> Iterator[Cluster]:
         # A short path: the name of a socket may have about 100 characters.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="adk-cluster-"))
         cluster = Cluster(postgres, Path(folder), stack)
+        stack.callback(_keep_logs, cluster.folder)
         cluster.a, cluster.b = cluster.start("A", "B")
         yield cluster
+
+
+def _keep_logs(folder: Path) -> None:
+    """Copy what the servers logged to where someone who looks for a fault wants it."""
+    kept = os.environ.get("ADK_STREAM_LOGS")
+    for log in folder.glob("*.log") if kept else ():
+        shutil.copy(log, kept or "")
 
 
 def _address(process: subprocess.Popen[str], log: Path) -> str:

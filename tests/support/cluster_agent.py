@@ -27,7 +27,7 @@ from google.genai import types
 
 __all__ = ["PlayingModel", "agent"]
 
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 300
 
 
 class PlayingModel(BaseLlm):

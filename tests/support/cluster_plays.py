@@ -20,7 +20,7 @@ from support.cluster import Cluster
 
 __all__ = ["Beat", "Conductor", "called", "conducting", "new_name", "play", "wait"]
 
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 180
 
 Beat = str | dict[str, object]
 

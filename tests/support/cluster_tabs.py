@@ -15,7 +15,7 @@ from support.stage import Answered, user_message
 
 __all__ = ["Stream", "Tab", "open_tab", "saying"]
 
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 180
 
 
 class Stream:
@@ -118,5 +118,6 @@ def saying(chat: str, text: str, message_id: str | None = None) -> dict[str, Any
 async def open_tab(instance: Instance) -> AsyncIterator[Tab]:
     """Return a client of a server."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
-    async with httpx.AsyncClient(base_url=instance.url, timeout=60, limits=limits) as http:
+    patient = httpx.Timeout(_PATIENCE_SECONDS)
+    async with httpx.AsyncClient(base_url=instance.url, timeout=patient, limits=limits) as http:
         yield Tab(http)
