@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -27,6 +28,7 @@ CALLS_OF_A_CHAT = 50
 CALLS_OF_A_POST = 10
 DECISIONS = CHATS * CALLS_OF_A_CHAT
 AT_ONCE = 8
+Job: TypeAlias = Callable[[], Awaitable[None]]
 OUTAGES = (DECISIONS // 4, DECISIONS // 2)
 """After how many decisions the database goes away."""
 
@@ -132,11 +134,11 @@ class Clients:
         progress.set()
 
 
-async def all_of(jobs: Sequence[Callable[[], Awaitable[None]]]) -> None:
+async def all_of(jobs: Sequence[Job]) -> None:
     """Do all jobs, some at a time, in their order."""
     at_once = anyio.CapacityLimiter(AT_ONCE)
 
-    async def do(job: Callable[[], Awaitable[None]]) -> None:
+    async def do(job: Job) -> None:
         async with at_once:
             await job()
 
@@ -149,7 +151,7 @@ async def asked_chats(tabs: Sequence[Tab]) -> list[Chat]:
     """Return chats whose payments all wait."""
     chats = [Chat(new_name(), guarded=number % 2 == 0) for number in range(CHATS)]
 
-    def asking(number: int, chat: Chat) -> Callable[[], Awaitable[None]]:
+    def asking(number: int, chat: Chat) -> Job:
         async def ask() -> None:
             chat.asked = await tabs[number // 2 % 2].say(
                 chat.name, play(chat.name, chat.beats, ["Told."])
@@ -162,16 +164,28 @@ async def asked_chats(tabs: Sequence[Tab]) -> list[Chat]:
     return chats
 
 
-def answers(chats: Sequence[Chat], clients: Clients) -> list[Callable[[], Awaitable[None]]]:
-    """Return all approvals, in the chats and away from them, in any order."""
-    jobs: list[Callable[[], Awaitable[None]]] = []
-    for chat in chats:
-        if chat.guarded:
-            jobs += [partial(clients.decide, approval) for approval in chat.approvals]
-        else:
-            jobs += [partial(clients.post, body) for body in chat.posts()]
-    Random(1).shuffle(jobs)  # noqa: S311  # an order, not a secret
-    return jobs
+def answers(chats: Sequence[Chat], clients: Clients) -> list[Job]:
+    """Return all approvals, in the chats and away from them, mixed.
+
+    Chats that are answered in the chat are so one after another: their tools run all the while,
+    also when the database goes away.
+    """
+    elsewhere = [
+        partial(clients.decide, approval)
+        for chat in chats
+        if chat.guarded
+        for approval in chat.approvals
+    ]
+    here = [
+        partial(clients.post, body) for chat in chats if not chat.guarded for body in chat.posts()
+    ]
+    random = Random(1)  # noqa: S311  # an order, not a secret
+    random.shuffle(elsewhere)
+    places = sorted(random.choices(range(len(elsewhere)), k=len(here)))
+    mixed: list[Job] = [*elsewhere]
+    for place, post in reversed(list(zip(places, here, strict=True))):
+        mixed.insert(place, post)
+    return mixed
 
 
 async def rows(cluster: Cluster) -> dict[str, RowMapping]:
