@@ -142,8 +142,8 @@ class Calls(Protocol):
         """Return the calls of all users that wait for a decision, oldest first."""
         ...
 
-    async def count_pending(self) -> int:
-        """Return how many calls of all users wait for a decision."""
+    async def count_pending(self, owner: UserId | None = None) -> int:
+        """Return how many calls wait for a decision: a user's, or all users'."""
         ...
 
     async def undelivered(self) -> Sequence[tuple[ChatId, UserId]]:

@@ -922,6 +922,8 @@ async def test_what_waits_for_anyone_is_listed_and_counted(calls: Calls) -> None
     assert await calls.count_pending() == 2
     await calls.decide(A, NO)
     assert await calls.count_pending() == 1
+    assert await calls.count_pending(BOB) == 1
+    assert await calls.count_pending(ANN) == 0
 
 
 async def test_chats_with_answers_that_adk_has_not_got_are_found(calls: Calls) -> None:

@@ -20,7 +20,7 @@ from adk_stream_protocol.identifiers import (
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord, Verdict
+from adk_stream_protocol.ports import Attached, Batch, Began, Busy, Stores, TurnRecord, Verdict
 from adk_stream_protocol.stores import sql
 from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
@@ -178,3 +178,20 @@ async def test_an_outage_ends_nothing_that_looks_after_the_rows(
             last = await stores.log.read(REPLY, len(SAID))
         assert last is not None
         assert (list(last.entries), last.ended) == ([], True)
+
+
+async def test_a_reply_has_ended_for_others_as_soon_as_its_turn_has(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.create("ends")
+    writer, reader = postgres_stores(url), postgres_stores(url)
+    async with writer.serving(), reader.serving():
+        await writer.turns.begin(TURN, repeatable=False)
+        await writer.log.open(REPLY)
+        await writer.log.append(REPLY, SAID)
+        await writer.turns.end(CHAT, REPLY)
+        # The writer has still to end the log: no reader may take the reply for lost meanwhile.
+        assert await reader.log.read(REPLY, 0) == Batch(tuple(SAID), ended=True)
+        assert await reader.log.read(REPLY, len(SAID)) == Batch((), ended=True)
+        await writer.log.end(REPLY)
+        assert await writer.log.read(REPLY, 0) == Batch(tuple(SAID), ended=True)

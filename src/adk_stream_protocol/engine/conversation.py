@@ -240,7 +240,9 @@ class Conversations:
         for call in calls:
             if call.invocation_id in ready:
                 return await self._begin_when_free(call, user, brought)
-        return await self._outcome(calls[-1], user, brought)
+        # Another server may have delivered the answer since it was recorded.
+        settled = await self.ledger.owned(calls[-1].approval_id, user)
+        return await self._outcome(settled, user, brought)
 
     async def _record(
         self, answers: Iterable[Answer], user: UserId

@@ -89,8 +89,7 @@ class Ledger:
 
     async def has_room(self, owner: UserId, asking: int = 0) -> bool:
         """Whether one more call may wait for this user, beside those just being asked."""
-        pending = await self.calls.of_owner(owner, CallState.PENDING)
-        return len(pending) + asking < self.policy.max_pending
+        return await self.calls.count_pending(owner) + asking < self.policy.max_pending
 
     async def owned(self, approval_id: ApprovalId, owner: UserId) -> HeldCall:
         """Return a user's call.

@@ -166,9 +166,10 @@ class MemoryCalls:
         waiting = (call for call in self._rows.values() if call.state is CallState.PENDING)
         return list(itertools.islice((call for call in waiting if call.approval), limit))
 
-    async def count_pending(self) -> int:
+    async def count_pending(self, owner: UserId | None = None) -> int:
         return sum(
-            call.state is CallState.PENDING and call.approval for call in self._rows.values()
+            call.state is CallState.PENDING and call.approval and owner in {None, call.owner}
+            for call in self._rows.values()
         )
 
     async def undelivered(self) -> Sequence[tuple[ChatId, UserId]]:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import Stores, Wake
 from adk_stream_protocol.stores.memory import MemoryWake
 from adk_stream_protocol.stores.postgres_wake import PostgresWake
@@ -69,8 +70,12 @@ def _durable(connection: DBAPIConnection, _record: object) -> None:
 
 
 def _stores(engine: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool) -> Stores:
-    calls, turns = SqlCalls(engine), SqlTurns(engine, lease=keeping.lease)
-    log = SqlLog(engine, wake, is_running=turns.is_running, keep=keeping.replies)
+    async def is_running(reply_id: ReplyId) -> bool:
+        return await turns.is_running(reply_id)
+
+    calls = SqlCalls(engine)
+    log = SqlLog(engine, wake, is_running=is_running, keep=keeping.replies)
+    turns = SqlTurns(engine, end_reply=log.write_end, lease=keeping.lease)
 
     async def prepare() -> int:
         return await migrate(engine)

@@ -298,8 +298,10 @@ class SqlCalls:
     async def pending(self, limit: int) -> Sequence[HeldCall]:
         return await self._select(and_(_is_pending(), CALLS.c.approval), limit)
 
-    async def count_pending(self) -> int:
+    async def count_pending(self, owner: UserId | None = None) -> int:
         count = select(func.count()).where(_is_pending(), CALLS.c.approval)
+        if owner is not None:
+            count = count.where(CALLS.c.owner == owner)
         async with reading(self._engine) as connection:
             return int((await connection.execute(count)).scalar_one())
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import anyio
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ReplyId
@@ -134,6 +134,18 @@ class SqlLog:
         if live is not None:
             live.wake()
 
+    async def write_end(self, connection: AsyncConnection, reply_id: ReplyId) -> None:
+        """Write the end of a reply that this process writes, in the transaction of its turn's end.
+
+        Readers of this process see it only after `end`.
+        """
+        live = self._live.get(reply_id)
+        if live is None:
+            return
+        rows = _rows_of(reply_id, live, ended=True)
+        insert = insert_into(self._engine, CHUNKS).values(created_at=self._now)
+        await connection.execute(insert.on_conflict_do_nothing(), rows)
+
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         while (live := self._live.get(reply_id)) is not None:
             if live.visible > after:
@@ -230,11 +242,7 @@ class SqlLog:
         rows: list[dict[str, Any]] = []
         counts: list[tuple[_Live, int]] = []
         for reply_id, live in self._live.items():
-            for seq in range(live.written, len(live.entries)):
-                text = entry_text(live.entries[seq])
-                rows.append({"reply_id": reply_id, "seq": seq, "data": text})
-            if live.ended:
-                rows.append({"reply_id": reply_id, "seq": len(live.entries), "data": None})
+            rows += _rows_of(reply_id, live, ended=live.ended)
             counts.append((live, len(live.entries) + live.ended))
         return rows, counts
 
@@ -248,3 +256,14 @@ class SqlLog:
         )
         async with writing(self._engine) as connection:
             await connection.execute(delete(CHUNKS).where(CHUNKS.c.reply_id.in_(old)))
+
+
+def _rows_of(reply_id: ReplyId, live: _Live, *, ended: bool) -> list[dict[str, Any]]:
+    """Return the rows that are not in the table yet."""
+    rows: list[dict[str, Any]] = [
+        {"reply_id": reply_id, "seq": seq, "data": entry_text(live.entries[seq])}
+        for seq in range(live.written, len(live.entries))
+    ]
+    if ended:
+        rows.append({"reply_id": reply_id, "seq": len(live.entries), "data": None})
+    return rows

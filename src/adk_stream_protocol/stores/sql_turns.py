@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, not_, select, update
@@ -23,8 +23,17 @@ __all__ = ["SqlTurns"]
 class SqlTurns:
     """The newest turn of each chat, of all processes."""
 
-    def __init__(self, engine: AsyncEngine, *, lease: float = 30.0) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        end_reply: Callable[[AsyncConnection, ReplyId], Awaitable[None]],
+        lease: float = 30.0,
+    ) -> None:
         self._engine = engine
+        # A turn and its reply end in one transaction: a reader elsewhere that finds no turn running
+        # and no end would take the reply for lost.
+        self._end_reply = end_reply
         self._lease = lease
         self._now = database_now(engine)
         self._alive = and_(TURNS.c.running, TURNS.c.lease_until > self._now)
@@ -118,7 +127,9 @@ class SqlTurns:
         if failed:
             ended["key"] = FAILED_KEY
         async with writing(self._engine) as connection:
-            await connection.execute(update(TURNS).where(own).values(**ended))
+            held = await connection.execute(update(TURNS).where(own).values(**ended))
+            if held.rowcount:
+                await self._end_reply(connection, reply_id)
             if failed:
                 await self._forget_request(connection, reply_id)
 
@@ -135,6 +146,7 @@ class SqlTurns:
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
         own = and_(TURNS.c.chat_id == turn.chat_id, TURNS.c.reply_id == turn.reply_id)
         async with writing(self._engine) as connection:
+            await self._end_reply(connection, turn.reply_id)
             if previous is None:
                 await connection.execute(delete(TURNS).where(own))
                 await self._forget_request(connection, turn.reply_id)
