@@ -15,6 +15,7 @@ from sqlalchemy import insert, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallState
 from adk_stream_protocol.stores.sql_schema import CALLS
 from adk_stream_protocol.translation.instructions import Decision
@@ -113,6 +114,8 @@ class _Inbox:
             assert ruling == "accepted"
 
         seconds = await _timed(decide)
+        # There is no chat to continue; the sweeper must not try.
+        await self.calls.deliver([call.approval_id], ReplyId("bench"))
         self._numbers[spot] = self._next
         await self._open(self._next)
         self._next += 1
@@ -128,9 +131,11 @@ class _Inbox:
 
     async def _sweep(self) -> float:
         async def sweep() -> None:
-            # What the engine's sweeper asks the store after every decision.
+            # What the engine's sweeper asks the store after every decision, and every few seconds.
+            await self.conversations.stores.turns.lapsed()
             await self.calls.expire()
             await self.calls.lapse_orphans()
+            await self.calls.undelivered()
             await self.calls.next_expiry()
 
         return await _timed(sweep)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, event
 
 __all__ = ["MEASURES", "counted"]
 
-MEASURES: Final = ("adk statements", "adk commits", "our statements", "our commits")
+MEASURES: Final = ("our statements", "our commits", "adk statements", "adk commits")
 
 _WROTE: Final = "bench_wrote"
 _READS: Final = ("SELECT", "PRAGMA", "SHOW", "SAVEPOINT", "RELEASE")

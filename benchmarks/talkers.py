@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import Final, Protocol
 
 from google.adk.apps.app import App
@@ -16,15 +15,13 @@ from google.genai import types
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.unary_run import unary_config
 from adk_stream_protocol.identifiers import UserId
-from adk_stream_protocol.server.databases import OpenDatabase
 from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.entries import CallHeld, Entry
 from adk_stream_protocol.wire.requests import parse_request
 from adk_stream_protocol.wire.values import JsonObject
 from benchmarks.payment_agent import payment_agent
-from benchmarks.served import served
 
-__all__ = ["APP", "USER", "BareTalker", "OurTalker", "Talker", "talking"]
+__all__ = ["APP", "USER", "BareTalker", "OurTalker", "Talker"]
 
 APP: Final = "bench"
 USER: Final = UserId("ann")
@@ -108,16 +105,6 @@ class OurTalker:
             entries += batch.entries
             ended = batch.ended
         return entries
-
-
-@asynccontextmanager
-async def talking(database: OpenDatabase, *, bare: bool) -> AsyncIterator[Talker]:
-    """Serve one of the two on a database's sessions."""
-    if bare:
-        yield BareTalker(database.sessions)
-        return
-    async with served(payment_agent(), database) as conversations:
-        yield OurTalker(conversations)
 
 
 def _request_of(event: Event) -> str | None:

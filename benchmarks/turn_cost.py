@@ -1,4 +1,7 @@
-"""What a turn costs on top of ADK's own runner, on the same session service and the same model."""
+"""What a turn costs on top of ADK's own runner, on the same session service and the same model.
+
+The two alternate turn by turn in one process, so that noise meets both.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,20 @@ import statistics
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from google.adk.events.event import Event
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.genai import types
 
-from benchmarks.page import figure, ratio, table
-from benchmarks.payment_agent import DELTAS
-from benchmarks.rounds import Benchmark, Figure, Results, Sample
-from benchmarks.served import opened
+from benchmarks.page import figure, table
+from benchmarks.payment_agent import DELTAS, payment_agent
+from benchmarks.rounds import Benchmark, Results, Sample
+from benchmarks.served import opened, served
 from benchmarks.setting import Setting
 from benchmarks.statements import MEASURES, counted
-from benchmarks.talkers import APP, USER, Talker, talking
+from benchmarks.talkers import APP, USER, BareTalker, OurTalker, Talker
 
 __all__ = ["TURN_COST"]
 
@@ -46,94 +49,104 @@ async def _long_chat(sessions: BaseSessionService, events: int) -> str:
     return chat
 
 
-async def _timed(talker: Talker, chats: Iterator[str], *, text: str, times: int) -> Sample:
-    await talker.say(next(chats), text)
-    each: list[float] = []
-    cpu = time.process_time()
-    for _ in range(times):
-        began = time.perf_counter()
-        await talker.say(next(chats), text)
-        each.append(time.perf_counter() - began)
-    used = (time.process_time() - cpu) / times
-    return {"seconds": statistics.median(each), "cpu": used}
+class _Chats:
+    """Where each talker talks: in its own long chat, or in a new one each time."""
 
+    def __init__(self, talkers: Mapping[str, Talker]) -> None:
+        self._talkers = talkers
+        # The long chat of each talker; empty: none.
+        self._long: dict[str, str] = {}
 
-async def _counts(
-    talker: Talker, chats: Iterator[str], *, text: str, times: int, sessions: BaseSessionService
-) -> Sample:
-    """Return the counts of a usual turn: the median, since leases are renewed in between."""
-    turns: list[Counter[str]] = []
-    for _ in range(times):
-        with counted(sessions) as found:
-            await talker.say(next(chats), text)
-        turns.append(found)
-    return {name: statistics.median(turn[name] for turn in turns) for name in MEASURES}
+    async def lengthen(self, sessions: BaseSessionService, events: int) -> None:
+        """Let each talker go on in a chat of its own."""
+        self._long = {name: await _long_chat(sessions, events) for name in self._talkers}
 
+    async def say(self, name: str, text: str) -> tuple[float, float]:
+        """Have a turn; return the seconds it took, and those of CPU time."""
+        chat = self._long.get(name) or f"chat-{uuid.uuid4()}"
+        wall, cpu = time.perf_counter(), time.process_time()
+        await self._talkers[name].say(chat, text)
+        return time.perf_counter() - wall, time.process_time() - cpu
 
-def _chats_of(chat: str | None) -> Iterator[str]:
-    """Yield the same chat for ever, or new ones."""
-    while True:
-        yield chat or f"chat-{uuid.uuid4()}"
+    async def timed(self, text: str, times: int) -> Sample:
+        """Return medians for each talker, and what one's are of the other's."""
+        turns: dict[str, list[tuple[float, float]]] = {name: [] for name in self._talkers}
+        for number in range(times + 1):
+            for name in self._talkers:
+                took = await self.say(name, text)
+                # The first turn compiles statements and opens connections.
+                if number > 0:
+                    turns[name].append(took)
+        found: Sample = {}
+        for index, measure in enumerate(("seconds", "cpu")):
+            for name, took_each in turns.items():
+                found[f"{name} {measure}"] = statistics.median(each[index] for each in took_each)
+            found[f"{measure} ratio"] = found[f"ours {measure}"] / found[f"bare {measure}"]
+        return found
+
+    async def counted(self, text: str, times: int, *, sessions: BaseSessionService) -> Sample:
+        """Return the counts of a usual turn: the median, since leases are renewed in between."""
+        found: Sample = {}
+        for name in self._talkers:
+            turns: list[Counter[str]] = []
+            for _ in range(times):
+                with counted(sessions) as counts:
+                    await self.say(name, text)
+                turns.append(counts)
+            for measure in MEASURES:
+                found[f"{name} {measure}"] = statistics.median(turn[measure] for turn in turns)
+        return found
 
 
 async def _measure(variant: str, setting: Setting) -> Sample:
-    times = setting.sized(30, 1)
     sample: Sample = {}
     async with opened(variant, setting) as database:
         sessions = database.sessions
-        async with talking(database, bare=variant.endswith("bare")) as talker:
+        async with served(payment_agent(), database) as conversations:
+            chats = _Chats({"bare": BareTalker(sessions), "ours": OurTalker(conversations)})
             for kind in _KINDS:
-                long = kind == "long"
-                chat = await _long_chat(sessions, setting.sized(_EARLIER, 4)) if long else None
-                chats, text = _chats_of(chat), "text" if long else kind
-                found = await _timed(talker, chats, text=text, times=times)
-                found |= await _counts(
-                    talker, chats, text=text, times=setting.sized(5, 1), sessions=sessions
-                )
+                if kind == "long":
+                    await chats.lengthen(sessions, setting.sized(_EARLIER, 4))
+                text = "text" if kind == "long" else kind
+                found = await chats.timed(text, setting.sized(30, 1))
+                found |= await chats.counted(text, setting.sized(7, 1), sessions=sessions)
                 sample |= {f"{kind} {name}": value for name, value in found.items()}
     return sample
 
 
 def _tell(results: Results) -> str:
-    rows = []
-    for kind, label in _KINDS.items():
-        for store, name in _STORES.items():
-            bare, ours = results[f"{store}-bare"], results[f"{store}-ours"]
-            rows.append(
-                [
-                    f"{label}; {name}",
-                    *_both(bare, ours, f"{kind} seconds"),
-                    *_both(bare, ours, f"{kind} cpu"),
-                ]
-            )
-    time_head = ["", "ADK alone, ms", "with us, ms", "ratio"]
-    cpu_head = ["ADK alone, CPU ms", "with us, CPU ms", "ratio"]
+    times = [
+        [
+            f"{label}; {_STORES[store]}",
+            *(
+                cell
+                for measure in ("seconds", "cpu")
+                for cell in (
+                    figure(found[f"{kind} bare {measure}"], 1e3),
+                    figure(found[f"{kind} ours {measure}"], 1e3),
+                    f"{figure(found[f'{kind} {measure} ratio'])} x",
+                )
+            ),
+        ]
+        for kind, label in _KINDS.items()
+        for store, found in results.items()
+    ]
+    head = ["a turn", "ADK alone, ms", "with us, ms", "ratio"]
+    head += ["ADK alone, CPU ms", "with us, CPU ms", "ratio"]
     counts = [
         [
             f"{label}; {_STORES[store]}",
-            *(figure(results[f"{store}-ours"][f"{kind} {name}"]) for name in MEASURES[2:]),
-            *(figure(results[f"{store}-ours"][f"{kind} {name}"]) for name in MEASURES[:2]),
-            *(figure(results[f"{store}-bare"][f"{kind} {name}"]) for name in MEASURES[:2]),
+            *(figure(results[store][f"{kind} ours {measure}"]) for measure in MEASURES[:2]),
+            *(figure(results[store][f"{kind} ours {measure}"]) for measure in MEASURES[2:]),
+            *(figure(results[store][f"{kind} bare {measure}"]) for measure in MEASURES[2:]),
         ]
         for kind, label in _KINDS.items()
         for store in ("sqlite", "postgres")
     ]
-    count_head = [
-        "a turn's",
-        "statements of ours",
-        "commits of ours",
-        "statements of ADK's, with us",
-        "commits of ADK's, with us",
-        "statements of ADK alone",
-        "commits of ADK alone",
-    ]
-    return f"{table([*time_head, *cpu_head], rows)}\n{table(count_head, counts)}"
+    count_head = ["a turn", "our statements", "our commits"]
+    count_head += ["ADK's statements, with us", "ADK's commits, with us"]
+    count_head += ["statements of ADK alone", "commits of ADK alone"]
+    return f"{table(head, times)}\n{table(count_head, counts)}"
 
 
-def _both(bare: Mapping[str, Figure], ours: Mapping[str, Figure], name: str) -> list[str]:
-    return [figure(bare[name], 1e3), figure(ours[name], 1e3), ratio(ours[name], bare[name])]
-
-
-_VARIANTS: Final = [f"{store}-{way}" for store in _STORES for way in ("bare", "ours")]
-
-TURN_COST: Final = Benchmark("turn-cost", _VARIANTS, _measure, _tell)
+TURN_COST: Final = Benchmark("turn-cost", tuple(_STORES), _measure, _tell)

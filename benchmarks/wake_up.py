@@ -27,14 +27,14 @@ __all__ = ["DECIDER", "WAKE_UP"]
 
 _TOPIC: Final = "calls"
 """The engine's own topic for held calls that changed."""
-_CATCH_UP: Final = 30.0
+_CATCH_UP: Final = 5.0
 """How long at most the engine's sweeper waits for a hint."""
 _WARM_UP: Final = 5
 """How many decisions do not count: both processes are still connecting."""
 _GAP: Final = 0.04
 
 _NAMES: Final = {
-    "postgres-notify": "**`NOTIFY`, and a poll every 30 s**",
+    "postgres-notify": "**`NOTIFY`, and a poll every 5 s**",
     "postgres-poll-250": "a poll every 250 ms",
     "postgres-poll-25": "a poll every 25 ms",
 }
