@@ -19,7 +19,7 @@ NODE_READY := $(NODE_TESTS)/node_modules/.stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install postgres run test check fmt lint types golden build clean
+.PHONY: help install postgres run test check fmt lint types golden bench build clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -53,6 +53,14 @@ types: $(DEVELOPS) ## check types
 
 golden: install ## write the golden files anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests/golden --golden-update
+
+# Redis is only there to compare with: its client stays out of .venv.
+bench: $(DEVELOPS) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'
+	@command -v redis-server >/dev/null \
+	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet redis-server; }
+	@ls benchmarks/.packages/redis >/dev/null 2>&1 \
+	  || $(PIP) --target benchmarks/.packages 'redis[hiredis]==8.1.0'
+	PYTHONPATH=src:tests:. $(BIN)/python -m benchmarks $(BENCH) --page docs/benchmarks.md
 
 build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build

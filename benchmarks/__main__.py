@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scale", choices=("full", "tiny"), default="full")
     parser.add_argument("--page", type=Path, help="write the sections of this page, too")
     options = parser.parse_args(words)
+    if not set(options.names) <= set(_ALL):
+        parser.error(f"a NAME is one of {', '.join(_ALL)}")
     if options.page is not None:
         write_section(options.page, "machine", machine_text())
     with ExitStack() as until_end:

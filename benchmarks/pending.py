@@ -6,10 +6,13 @@ import gc
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import asyncpg  # type: ignore[import-untyped]  # ships no types
 from google.adk.agents.llm_agent import LlmAgent
 from sqlalchemy import insert, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -19,7 +22,7 @@ from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallState
 from adk_stream_protocol.stores.sql_schema import CALLS
 from adk_stream_protocol.translation.instructions import Decision
-from benchmarks.page import figure, ratio, table
+from benchmarks.page import figure, table
 from benchmarks.ready_calls import PER_USER, held_call, owner_of
 from benchmarks.rounds import Benchmark, Results, Sample, percentile
 from benchmarks.sampling import measure_beside
@@ -31,9 +34,9 @@ __all__ = ["FILLER", "PENDING"]
 
 _NAMES: Final = {"memory": "memory", "sqlite": "SQLite", "postgres": "PostgreSQL"}
 _ACTIONS: Final = {
-    "decide": "decide one",
     "list": f"list one user's {PER_USER}",
     "sweep": "one pass of the sweeper",
+    "decide": "decide one",
 }
 
 
@@ -94,13 +97,9 @@ class _Inbox:
     async def _open(self, number: int) -> None:
         await self.calls.open(held_call(number, await self.calls.now()))
 
-    async def measured(self, times: int) -> Sample:
-        """Return the percentiles of each action, as many pending before each as before."""
-        found: Sample = {}
-        for name, act in {"list": self._list, "sweep": self._sweep, "decide": self._decide}.items():
-            each = [await act() for _ in range(times if name != "sweep" else times // 10 + 1)]
-            found |= {f"{name} p50": percentile(each, 0.5), f"{name} p99": percentile(each, 0.99)}
-        return found
+    async def act(self, action: str) -> float:
+        """Do one thing and return the seconds it took; as many are pending afterwards."""
+        return await {"decide": self._decide, "list": self._list, "sweep": self._sweep}[action]()
 
     async def _decide(self) -> float:
         spot = random.randrange(self.count)  # noqa: S311  # no secret
@@ -153,27 +152,61 @@ def _resident() -> float:
     return pages * float(os.sysconf("SC_PAGE_SIZE"))
 
 
-async def _measure(variant: str, setting: Setting) -> Sample:
+async def _another(variant: str, setting: Setting) -> Setting:
+    """Return a setting for a second database of the same kind."""
+    folder = Path(setting.folder) / "another"
+    folder.mkdir()
+    if variant != "postgres":
+        return replace(setting, folder=str(folder))
+    connection = await asyncpg.connect(setting.url)
+    await connection.execute(f'CREATE DATABASE "{folder.parent.name}"')
+    await connection.close()
+    return replace(setting, url=f"{setting.url.rpartition('/')[0]}/{folder.parent.name}")
+
+
+@asynccontextmanager
+async def _inbox(variant: str, setting: Setting) -> AsyncIterator[_Inbox]:
     agent = LlmAgent(name="bench", model=ScriptedModel())
-    times, few, many = setting.sized(200, 1), _few(setting), _many(setting)
     async with opened(variant, setting) as database, served(agent, database) as conversations:
-        inbox = _Inbox(conversations, many)
-        await inbox.open_up_to(few)
-        fast = await inbox.measured(times)
+        inbox = _Inbox(conversations, _many(setting))
+        await inbox.open_up_to(_few(setting))
+        yield inbox
+
+
+async def _alternated(inboxes: Mapping[str, _Inbox], times: int) -> Sample:
+    """Return the percentiles of each action in each inbox, one action here and one there."""
+    found: Sample = {}
+    for action in _ACTIONS:
+        took: dict[str, list[float]] = {name: [] for name in inboxes}
+        for _ in range(times // 10 + 1 if action == "sweep" else times):
+            for name, inbox in inboxes.items():
+                took[name].append(await inbox.act(action))
+        for name, each in took.items():
+            found[f"{name} {action} p50"] = percentile(each, 0.5)
+            found[f"{name} {action} p99"] = percentile(each, 0.99)
+        found[f"{action} ratio"] = found[f"many {action} p50"] / found[f"few {action} p50"]
+    return found
+
+
+async def _measure(variant: str, setting: Setting) -> Sample:
+    another = await _another(variant, setting)
+    async with _inbox(variant, another) as small, _inbox(variant, setting) as large:
+        inboxes = {"few": small, "many": large}
+        # What is compiled and cached is not what a held call takes.
+        await _alternated(inboxes, setting.sized(20, 1))
         before = _resident()
         if variant == "memory":
             # There is no other process to do it.
-            await inbox.open_up_to(many)
+            await large.open_up_to(_many(setting))
         else:
             await measure_beside(FILLER, variant, setting)
-            inbox.count = many
-        held = await inbox.measured(times)
-        after = _resident()
+            large.count = _many(setting)
+        found = await _alternated(inboxes, setting.sized(200, 1))
+        grown = _resident() - before
     return {
-        **{f"few {name}": value for name, value in fast.items()},
-        **{f"many {name}": value for name, value in held.items()},
+        **found,
         "rss before": before,
-        "rss per call": (after - before) / (many - few),
+        "rss per call": grown / (_many(setting) - _few(setting)),
     }
 
 
@@ -193,7 +226,7 @@ def _tell(results: Results) -> str:
                 for share in ("p50", "p99")
                 for size in ("few", "many")
             ),
-            ratio(found[f"many {action} p50"], found[f"few {action} p50"]),
+            f"{figure(found[f'{action} ratio'])} x",
         ]
         for action, label in _ACTIONS.items()
         for variant, found in results.items()

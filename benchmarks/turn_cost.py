@@ -108,8 +108,8 @@ async def _measure(variant: str, setting: Setting) -> Sample:
                 if kind == "long":
                     await chats.lengthen(sessions, setting.sized(_EARLIER, 4))
                 text = "text" if kind == "long" else kind
-                found = await chats.timed(text, setting.sized(30, 1))
-                found |= await chats.counted(text, setting.sized(7, 1), sessions=sessions)
+                found = await chats.timed(text, setting.sized(15, 1))
+                found |= await chats.counted(text, setting.sized(5, 1), sessions=sessions)
                 sample |= {f"{kind} {name}": value for name, value in found.items()}
     return sample
 
