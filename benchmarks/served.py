@@ -15,7 +15,6 @@ from adk_stream_protocol.server.settings import Settings
 # The product's own wiring: a copy of it here would soon be another product.
 from adk_stream_protocol.server.wiring import Services, _service
 from adk_stream_protocol.stores.opening import Database, Memory, SqliteFile, parse_database
-from adk_stream_protocol.translation.events import TranslationOptions
 from benchmarks.setting import Setting
 
 __all__ = ["database_of", "opened", "served"]
@@ -40,12 +39,13 @@ async def served(agent: BaseAgent, database: OpenDatabase) -> AsyncIterator[Conv
     """Serve an agent, sweeper and all."""
     service = _service(
         agent,
-        tools={},
+        tools=None,
         identify=anyone,
         settings=Settings(),
         services=Services(sessions=database.sessions),
+        database=None,
         stores=database.stores,
-        options=TranslationOptions(),
+        options=None,
     )
     async with database.stores.serving(), service.conversations.serving():
         yield service.conversations
