@@ -9,6 +9,7 @@ AGENT =
 MODEL =
 PYTHON = python3
 KILLS = 5000
+CUTS = 10000
 SEED =
 
 BIN := .venv/bin
@@ -21,7 +22,7 @@ NODE_READY := $(NODE_TESTS)/node_modules/.stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install postgres run test check fmt lint types golden faults build clean
+.PHONY: help install postgres run test check fmt lint types golden faults bench build clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -56,9 +57,18 @@ types: $(DEVELOPS) ## check types
 golden: install ## write the golden files anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests/golden --golden-update
 
-faults: install ## kill servers by chance; KILLS=5000, SEED= to repeat; writes docs/reference/faults.md
+faults: install ## kill servers by chance; KILLS=5000 CUTS=10000, SEED= to repeat; writes docs/reference/faults.md
 	PYTHONPATH=src:tests $(BIN)/python -m faults.campaign --kills $(KILLS) $(SEED:%=--seed %) \
 	  --page docs/reference/faults.md
+	ADK_STREAM_CUTS=$(CUTS) $(BIN)/python -m pytest tests/cluster/test_cuts.py
+
+# Redis is only there to compare with: its client stays out of .venv.
+bench: $(DEVELOPS) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'
+	@command -v redis-server >/dev/null \
+	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet redis-server; }
+	@ls benchmarks/.packages/redis >/dev/null 2>&1 \
+	  || $(PIP) --target benchmarks/.packages 'redis[hiredis]==8.1.0'
+	PYTHONPATH=src:tests:. $(BIN)/python -m benchmarks $(BENCH) --page docs/benchmarks.md
 
 build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build

@@ -1,0 +1,80 @@
+"""`python -m benchmarks`: run benchmarks and write what they found."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from benchmarks.machine import machine_text
+from benchmarks.page import write_section
+from benchmarks.pending import FILLER, PENDING
+from benchmarks.rounds import Benchmark, Results, Sample, order_of, summed_up
+from benchmarks.sampling import measure_here, sample_of
+from benchmarks.servers import Servers
+from benchmarks.setting import Scale, Setting
+from benchmarks.token_log import TOKEN_LOG
+from benchmarks.turn_cost import TURN_COST
+from benchmarks.wake_up import DECIDER, WAKE_UP
+
+_ALL: Final = {each.name: each for each in (TOKEN_LOG, WAKE_UP, PENDING, TURN_COST)}
+_HELPERS: Final = {DECIDER.name: DECIDER, FILLER.name: FILLER}
+"""Second processes of a sample; they are run as samples are."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run it."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["sample"]:
+        _, name, variant = words
+        measure_here({**_ALL, **_HELPERS}[name], variant)
+        return
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_ALL)}; all")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scale", choices=("full", "tiny"), default="full")
+    parser.add_argument("--page", type=Path, help="write the sections of this page, too")
+    options = parser.parse_args(words)
+    if not set(options.names) <= set(_ALL):
+        parser.error(f"a NAME is one of {', '.join(_ALL)}")
+    if options.page is not None:
+        write_section(options.page, "machine", machine_text())
+    with ExitStack() as until_end:
+        # Not in memory, as /tmp may be: a commit must reach the disk.
+        here = until_end.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp"))
+        servers = Servers(Path(here), until_end)
+        for name in options.names or _ALL:
+            results = _run(_ALL[name], servers, rounds=options.rounds, scale=options.scale)
+            told = f"{_caption(options.rounds)}\n\n{_ALL[name].tell(results)}"
+            sys.stdout.write(f"\n# {name}\n\n{told}\n")
+            if options.page is not None:
+                write_section(options.page, name, told)
+
+
+def _run(benchmark: Benchmark, servers: Servers, *, rounds: int, scale: Scale) -> Results:
+    samples: dict[str, list[Sample]] = {}
+    variants = [variant for variant in benchmark.variants if servers.has(variant)]
+    for number, variant in order_of(variants, rounds):
+        sys.stderr.write(f"{benchmark.name}: round {number + 1} of {rounds}, {variant}\n")
+        with (
+            tempfile.TemporaryDirectory(dir=servers.folder) as folder,
+            servers.setting(variant, Setting(folder, scale)) as setting,
+        ):
+            samples.setdefault(variant, []).append(sample_of(benchmark, variant, setting))
+    # Told in the order they are listed in, whichever came first.
+    return {variant: summed_up(samples[variant]) for variant in variants}
+
+
+def _caption(rounds: int) -> str:
+    today = datetime.datetime.now(datetime.UTC).date()
+    counted = "1 round" if rounds == 1 else f"{rounds} rounds"
+    return f"Measured {today}, {counted}: the median, and in brackets the lowest and the highest."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The benchmarks still run. What they measure is for `make bench`: no test asserts on time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words: str, given: str = "") -> str:
+    """Run the benchmarks' command and return what it says."""
+    paths = [ROOT, ROOT / "src", ROOT / "tests"]
+    done = subprocess.run(  # noqa: S603  # our own command
+        [sys.executable, "-m", "benchmarks", *words],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_benchmark_measures_and_tells_in_the_sections_of_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text((ROOT / "docs/benchmarks.md").read_text("utf-8"), "utf-8")
+    told = run("--scale", "tiny", "--rounds", "1", "--page", str(page))
+    tables = told.split("\n# ")[1:]
+    assert [each.partition("\n")[0] for each in tables] == [
+        "token-log",
+        "wake-up",
+        "pending",
+        "turn-cost",
+    ]
+    written = page.read_text("utf-8")
+    assert all(each.partition("\n")[2].strip() in written for each in tables)
+    assert "1 round" in written
+
+
+def test_a_sample_is_taken_by_a_process_of_its_own(tmp_path: Path) -> None:
+    setting = {"folder": str(tmp_path), "scale": "tiny"}
+    sample = json.loads(run("sample", "token-log", "sqlite", given=json.dumps(setting)))
+    assert sample["rate"] > 0
+    assert sample["cpu"] > 0
