@@ -68,9 +68,11 @@ def _tools(folder: Path) -> Sequence[BaseTool]:
         return {"paid": name}
 
     def pay_slowly(name: str, tool_context: ToolContext) -> dict[str, str]:
-        """Pay when the conductor says so."""
-        _wait_in_thread(folder, name)
-        return pay(name, tool_context)
+        """Pay when the conductor says so, and say that it is paid."""
+        _tell_in_thread(folder, name, waits=True)
+        paid = pay(name, tool_context)
+        _tell_in_thread(folder, f"{name}-paid", waits=False)
+        return paid
 
     def look(name: str) -> dict[str, str]:
         """Look something up; nobody is asked."""
@@ -113,14 +115,15 @@ async def _wait(folder: Path, place: str) -> None:
         return
 
 
-def _wait_in_thread(folder: Path, place: str) -> None:
+def _tell_in_thread(folder: Path, place: str, *, waits: bool) -> None:
     with socket.socket(socket.AF_UNIX) as stream:
         stream.settimeout(_PATIENCE_SECONDS)
         try:
             stream.connect(str(folder / "conductor"))
             stream.sendall(f"{place}\n".encode())
-            stream.recv(1)
-        except ConnectionError:
+            if waits:
+                stream.recv(1)
+        except OSError:
             return
 
 

@@ -171,12 +171,12 @@ class CallBook(BasePlugin):
     ) -> None:
         if call_id not in scope.running:
             return
-        claimed, calls = scope.running[call_id], self._ledger.calls
+        claimed = scope.running[call_id]
         if claimed is not None and isinstance(failure, Exception | None):
-            await calls.finish(claimed.approval_id, claimed.fence, result=result, error=error)
+            await self._ledger.finish(claimed, result=result, error=error)
         elif claimed is not None:
             # Cancelled from outside while it ran: nobody knows what it did.
-            await calls.lapse(claimed.approval_id, claimed.fence)
+            await self._ledger.calls.lapse(claimed.approval_id, claimed.fence)
         scope.ended(call_id, _outcome(error, failure))
 
 

@@ -21,11 +21,14 @@ from adk_stream_protocol.ports import Calls, Ruling, Verdict
 from adk_stream_protocol.telemetry import Meters, note, spanned
 from adk_stream_protocol.translation.instructions import Answer, Decision
 from adk_stream_protocol.wire.entries import CallHeld
-from adk_stream_protocol.wire.values import JsonObject, as_object, digest, jsonable
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, digest, jsonable
 
 __all__ = ["Ledger"]
 
 logger = logging.getLogger(__name__)
+
+_PAUSES: Final = (0.1, 0.5, 2.0, 5.0)
+"""How long to wait between tries to record what a tool did."""
 
 _RECONCILE: Final = 30.0
 """How long a tool may take to tell what a call of it did."""
@@ -90,6 +93,27 @@ class Ledger:
     async def has_room(self, owner: UserId, asking: int = 0) -> bool:
         """Whether one more call may wait for this user, beside those just being asked."""
         return await self.calls.count_pending(owner) + asking < self.policy.max_pending
+
+    async def finish(self, claimed: HeldCall, *, result: JsonValue, error: str | None) -> None:
+        """Record how a call ended that was claimed, though the store may be down for a moment.
+
+        Only this process knows it: what is not recorded is not known.
+        """
+        for pause in _PAUSES:
+            try:
+                await self._finish(claimed, result, error)
+            except Exception as failure:  # noqa: BLE001  # the edge: whatever a store raises
+                trace = trace_of(failure)
+                logger.error(  # noqa: TRY400
+                    "outcome not recorded, trying again: %s", trace, extra=_ids(claimed)
+                )
+                await anyio.sleep(pause)
+            else:
+                return
+        await self._finish(claimed, result, error)
+
+    async def _finish(self, claimed: HeldCall, result: JsonValue, error: str | None) -> None:
+        await self.calls.finish(claimed.approval_id, claimed.fence, result=result, error=error)
 
     async def owned(self, approval_id: ApprovalId, owner: UserId) -> HeldCall:
         """Return a user's call.
