@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 _BATCH: Final = 0.025
 _POLL: Final = 0.25
+_OUTAGE: Final = 20.0
 _LOST: Final = (
     "The server was interrupted while this reply ran; what its tools did may not be known. Reload "
     "the chat to see where it stands."
@@ -155,10 +156,19 @@ class SqlLog:
 
     async def _follow(self, reply_id: ReplyId, after: int) -> Batch | None:
         """Read a reply from the table: one that has ended, or that another process writes."""
+        until = anyio.current_time() + _OUTAGE
         while True:
-            # Asked first: what is written before the lease lapses is then certainly seen.
-            running = await self._is_running(reply_id)
-            batch = await self._rows(reply_id, after)
+            try:
+                # Asked first: what is written before the lease lapses is then certainly seen.
+                running = await self._is_running(reply_id)
+                batch = await self._rows(reply_id, after)
+            except (SQLAlchemyError, OSError):
+                # The database may be back in a moment: the reader just waits a little longer.
+                if anyio.current_time() > until:
+                    raise
+                await anyio.sleep(_POLL)
+                continue
+            until = anyio.current_time() + _OUTAGE
             if batch is not None:
                 return batch
             if not running:
