@@ -23,7 +23,7 @@ _READS: Final = ("SELECT", "PRAGMA", "SHOW", "SAVEPOINT", "RELEASE")
 def counted(sessions: BaseSessionService) -> Iterator[Counter[str]]:
     """Count statements and commits until the block ends.
 
-    A commit counts if its transaction changed something: others do not reach the disk.
+    A commit counts if its transaction did more than read: others do not reach the disk.
     """
     found: Counter[str] = Counter()
     of_adk = sessions.db_engine.pool if isinstance(sessions, DatabaseSessionService) else None
