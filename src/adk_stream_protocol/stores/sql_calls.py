@@ -242,10 +242,14 @@ class SqlCalls:
         )
 
     async def next_expiry(self) -> float | None:
+        # Each by the index: the first one of a state is found without looking at the others.
+        first = [
+            select(func.min(CALLS.c.expires_at)).where(state)
+            for state in (_is_pending(), _is_awaited())
+        ]
         async with reading(self._engine) as connection:
-            first = select(func.min(CALLS.c.expires_at)).where(_is_open())
-            found = (await connection.execute(first)).scalar_one()
-            return None if found is None else float(found)
+            found = [(await connection.execute(query)).scalar_one() for query in first]
+        return min((float(moment) for moment in found if moment is not None), default=None)
 
     async def deliver(self, approval_ids: Iterable[ApprovalId], reply_id: ReplyId) -> None:
         ids = list(approval_ids)
@@ -385,8 +389,12 @@ class SqlCalls:
 
 def _is_open() -> ColumnElement[bool]:
     """The rows for which `HeldCall.is_open` holds."""
-    awaited = and_(CALLS.c.state == CallState.APPROVED.value, CALLS.c.kind != CallKind.TOOL.value)
-    return or_(_is_pending(), awaited)
+    return or_(_is_pending(), _is_awaited())
+
+
+def _is_awaited() -> ColumnElement[bool]:
+    """The rows whose output the client still owes."""
+    return and_(CALLS.c.state == CallState.APPROVED.value, CALLS.c.kind != CallKind.TOOL.value)
 
 
 def _is_pending() -> ColumnElement[bool]:
