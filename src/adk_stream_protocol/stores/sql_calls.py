@@ -237,9 +237,9 @@ class SqlCalls:
                 await self._set(connection, CALLS.c.approval_id.in_(ids), {"delivered_in": None})
 
     async def expire(self) -> Sequence[HeldCall]:
-        return await self._settle(
-            and_(_is_open(), CALLS.c.expires_at <= self._now), CallEvent.EXPIRE
-        )
+        states = CALLS.c.state.in_([CallState.PENDING.value, CallState.APPROVED.value])
+        due = and_(states, CALLS.c.expires_at <= self._now, _is_open())
+        return await self._settle(due, CallEvent.EXPIRE)
 
     async def next_expiry(self) -> float | None:
         # Each by the index: the first one of a state is found without looking at the others.
