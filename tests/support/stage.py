@@ -19,6 +19,7 @@ from google.adk.tools.tool_context import ToolContext
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol.held_calls.browser_tool import BrowserTool
+from adk_stream_protocol.held_calls.deciders import MayDecide
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.settings import Settings
@@ -253,6 +254,7 @@ async def staged(
     services: Services | None = None,
     stores: Stores | None = None,
     cut_off: bool = False,
+    may_decide: MayDecide | None = None,
 ) -> AsyncIterator[Stage]:
     """Serve a stage with uvicorn on loopback.
 
@@ -270,6 +272,7 @@ async def staged(
         or dataclasses.replace(Settings(), keep_alive_seconds=5.0, drain_seconds=drain),
         services=services,
         stores=stores,
+        may_decide=may_decide,
     )
     try:
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:

@@ -49,6 +49,7 @@ def test_approval_is_its_card_with_ids_and_input() -> None:
     assert approval_json(held_call()) == BASE | {
         "id": "adk-1",
         "chatId": "chat",
+        "owner": "ann",
         "input": {"amount": 5},
     }
 

@@ -15,6 +15,7 @@ import httpx
 from adk_stream_protocol.cli.arguments import ApprovalsOptions
 from adk_stream_protocol.cli.text import json_text, table, visible
 from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.server.routes import CLI_AGENT
 from adk_stream_protocol.wire.values import JsonValue, as_object
 
 __all__ = ["approvals"]
@@ -47,7 +48,7 @@ def approvals(options: ApprovalsOptions) -> int:
     try:
         with httpx.Client(
             base_url=options.server,
-            headers=list(options.headers),
+            headers=[("user-agent", CLI_AGENT), *options.headers],
             timeout=_SECONDS,
             # A proxy does not reach this machine.
             trust_env=host not in {"localhost", "127.0.0.1", "::1"},

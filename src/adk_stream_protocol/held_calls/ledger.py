@@ -14,6 +14,7 @@ from typing import Final
 import anyio
 
 from adk_stream_protocol.errors import NotFound, trace_of
+from adk_stream_protocol.held_calls.deciders import Deciders
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 _RECONCILE: Final = 30.0
 """How long a tool may take to tell what a call of it did."""
 
+_MOST_LOOKED_AT: Final = 1000
+"""Among how many waiting calls, the oldest, those for one person are looked for."""
+
 _ADK_HINT = "Please approve or reject the tool call"
 
 
@@ -39,6 +43,7 @@ class Ledger:
 
     calls: Calls
     policy: Policy
+    deciders: Deciders = field(default_factory=Deciders)
     meters: Meters = field(default_factory=Meters)
 
     @spanned("adk_stream.hold")
@@ -79,6 +84,7 @@ class Ledger:
                 payload=held.payload,
                 ui=rule.ui,
                 idempotent=rule.idempotent,
+                steps=rule.steps if held.approval else (),
                 trail=(_opened(owner, now, arguments),),
             )
         )
@@ -92,32 +98,50 @@ class Ledger:
         return await self.calls.count_pending(owner) + asking < self.policy.max_pending
 
     async def owned(self, approval_id: ApprovalId, owner: UserId) -> HeldCall:
-        """Return a user's call.
+        """Return a call of a user's own chats.
 
         Raises:
             NotFound: there is none, or it is another user's; a caller cannot tell which.
         """
         call = await self.calls.get(approval_id)
         if call is None or call.owner != owner:
-            raise NotFound(
-                "No such approval. Send the id that came with the request.", code="unknown_call"
-            )
+            raise _unknown()
         return call
+
+    async def visible(self, approval_id: ApprovalId, user: UserId) -> HeldCall:
+        """Return a call that a user may see: their own, or one that they may have to decide.
+
+        Raises:
+            NotFound: there is none, or it is none of theirs; a caller cannot tell which.
+        """
+        call = await self.calls.get(approval_id)
+        if call is None or not await self.deciders.may_see(user, call):
+            raise _unknown()
+        return call
+
+    async def waiting_for(self, user: UserId) -> Sequence[HeldCall]:
+        """Return other users' calls that wait for this one, oldest first."""
+        waiting = await self.calls.pending(_MOST_LOOKED_AT)
+        return [
+            call
+            for call in waiting
+            if call.owner != user and await self.deciders.may_approve(user, call)
+        ]
 
     @spanned("adk_stream.decision")
     async def answer(
-        self, answer: Answer, *, owner: UserId, by: str, decision_id: str | None = None
+        self, answer: Answer, *, user: UserId, via: str = "chat", decision_id: str | None = None
     ) -> tuple[Ruling, HeldCall]:
         """Record an answer; `conflict` comes with the call as it really is.
 
         Raises:
-            NotFound: the call is not this user's.
+            NotFound: the call does not exist for this user.
+            NotYours: others decide it.
         """
-        await self.owned(answer.approval_id, owner)
         if isinstance(answer, Decision):
-            verdict = Verdict(answer.approved, by, answer.reason, decision_id)
-            ruling, call = await self.calls.decide(answer.approval_id, verdict)
+            ruling, call = await self._decide(answer, user, via=via, decision_id=decision_id)
         else:
+            await self.owned(answer.approval_id, user)
             ruling, call = await self.calls.give(
                 answer.approval_id, output=answer.output, error=answer.error
             )
@@ -129,6 +153,41 @@ class Ledger:
         else:
             logger.info("call answered", extra={**_ids(call), "ruling": ruling})
         return ruling, call
+
+    async def _decide(
+        self, decision: Decision, user: UserId, *, via: str, decision_id: str | None
+    ) -> tuple[Ruling, HeldCall]:
+        call = await self.visible(decision.approval_id, user)
+        while True:
+            step = await self._step_decided(decision, user, call)
+            verdict = Verdict(
+                decision.approved,
+                by=user,
+                reason=decision.reason,
+                decision_id=decision_id,
+                via=via,
+                step=step,
+                final=step + 1 >= len(call.steps),
+            )
+            ruling, call = await self.calls.decide(decision.approval_id, verdict)
+            moved_on = call.state is CallState.PENDING and call.step > step
+            if ruling != "conflict" or not moved_on:
+                return ruling, call
+            # Another approved the step first. Each round is a step further, so this ends.
+
+    async def _step_decided(self, decision: Decision, user: UserId, call: HeldCall) -> int:
+        """Return which step the decision is about.
+
+        Raises:
+            NotYours: others decide it.
+        """
+        if call.state is not CallState.PENDING or not call.approval:
+            return call.step
+        if decision.approved and user in call.step_approvers:
+            # Said before: a double click, not an approval of the next step.
+            return call.step_approvers.index(user)
+        await self.deciders.check(user, call, approved=decision.approved)
+        return call.step
 
     async def settle_orphans(self) -> Sequence[HeldCall]:
         """Settle the calls whose process died while it ran them; return how each stands.
@@ -154,6 +213,12 @@ class Ledger:
             call.approval_id, by, result=jsonable(known.result), error=known.error
         )
         return resolved
+
+
+def _unknown() -> NotFound:
+    return NotFound(
+        "No such approval. Send the id that came with the request.", code="unknown_call"
+    )
 
 
 def _hint(rule: ToolRule, held: CallHeld) -> str:

@@ -63,7 +63,10 @@ def approval_routes(service: Service) -> APIRouter:
             )
         decision = Decision(ApprovalId(approval_id), approved, check_reason(body.get("reason")))
         ruling, call = await conversations.decide(
-            decision, user, by=user, decision_id=_decision_id(body.get("decisionId"))
+            decision,
+            user,
+            via=service.via(request, "api"),
+            decision_id=_decision_id(body.get("decisionId")),
         )
         return JSONResponse(approval_json(call), status_code=409 if ruling == "conflict" else 200)
 

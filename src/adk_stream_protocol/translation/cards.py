@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.wire.entries import CallAnswered, Outcome
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Outcome
 from adk_stream_protocol.wire.values import JsonValue
 
 __all__ = [
     "approval_json",
     "call_answered",
+    "call_held",
     "card",
     "time_text",
 ]
@@ -37,6 +38,8 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
     optional: dict[str, JsonValue] = {
         "payload": call.payload,
         "ui": dict(call.ui) or None,
+        "step": _step(call),
+        "approvedBy": _approvers(call),
         "decidedAt": None if call.decided_at is None else time_text(call.decided_at),
         "decidedBy": call.decided_by,
         "reason": call.reason,
@@ -44,14 +47,53 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
     return told | {key: value for key, value in optional.items() if value is not None}
 
 
+def _step(call: HeldCall) -> dict[str, JsonValue] | None:
+    """Return the step that waits, or the last one; None: there is just one approval."""
+    if not call.steps:
+        return None
+    n = min(call.step + 1, len(call.steps))
+    step = call.steps[n - 1]
+    told: dict[str, JsonValue] = {"n": n, "of": len(call.steps), "name": step.name}
+    if step.by:
+        told["by"] = list(step.by)
+    if step.four_eyes:
+        told["fourEyes"] = True
+    return told
+
+
+def _approvers(call: HeldCall) -> list[JsonValue] | None:
+    """Return who approved its steps, in order; None: nobody did, or it has none."""
+    approvers: list[JsonValue] = list(call.step_approvers)
+    if call.steps and call.approved and call.decided_by is not None:
+        approvers.append(call.decided_by)
+    return approvers or None
+
+
 def approval_json(call: HeldCall) -> dict[str, JsonValue]:
     """Return the call as the approvals API shows it."""
     return {
         "id": call.approval_id,
         "chatId": call.chat_id,
+        "owner": call.owner,
         "input": dict(call.arguments),
         **card(call),
     }
+
+
+def call_held(call: HeldCall) -> CallHeld:
+    """Return the beginning of the call's wait, as it stands now."""
+    return CallHeld(
+        approval_id=call.approval_id,
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        input=call.arguments,
+        hint=call.hint,
+        payload=call.payload,
+        approval=call.approval,
+        kind=call.kind.value,
+        request_id=call.request_id,
+        card=card(call),
+    )
 
 
 _OUTCOMES: dict[CallState, Outcome] = {
