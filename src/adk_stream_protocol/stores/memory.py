@@ -166,6 +166,20 @@ class MemoryCalls:
         waiting = (call for call in self._rows.values() if call.state is CallState.PENDING)
         return list(itertools.islice((call for call in waiting if call.approval), limit))
 
+    async def page(
+        self, after: HeldCall | None, limit: int, *, owner: UserId | None = None
+    ) -> Sequence[HeldCall]:
+        def place(call: HeldCall) -> tuple[float, str]:
+            return call.created_at, call.approval_id
+
+        among = [
+            call
+            for call in self._rows.values()
+            if (owner is None or call.owner == owner or call.steps)
+            and (after is None or place(call) > place(after))
+        ]
+        return sorted(among, key=place)[:limit]
+
     async def count_pending(self, owner: UserId | None = None) -> int:
         return sum(
             call.state is CallState.PENDING and call.approval and owner in {None, call.owner}
