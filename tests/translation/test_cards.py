@@ -51,6 +51,7 @@ def test_approval_is_its_card_with_ids_and_input() -> None:
         "chatId": "chat",
         "owner": "ann",
         "input": {"amount": 5},
+        "argumentsHash": held_call().arguments_hash,
     }
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -23,6 +23,7 @@ from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
 from adk_stream_protocol.errors import NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.policy import Reconciled
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
@@ -192,6 +193,31 @@ class Conversations:
             # A question or a sign-in is answered in its chat, and may hold what no client sees.
             raise NotFound("No such approval.", code="unknown_call")
         return call
+
+    async def resolve(
+        self,
+        approval_id: ApprovalId,
+        user: UserId,
+        known: Reconciled,
+        *,
+        reason: str | None,
+        via: str,
+    ) -> tuple[Ruling, HeldCall]:
+        """Record how a call ended of which nobody knew; `conflict`: it is known already.
+
+        Raises:
+            NotFound: there is no such call, or it is none of this user's.
+            NotYours: others decide it.
+        """
+        await self.approval(approval_id, user)
+        return await self.ledger.resolve(approval_id, user, known, reason=reason, via=via)
+
+    async def audit(self, user: UserId) -> AsyncGenerator[HeldCall, None]:
+        """Yield every approval that the user may see, whatever became of it, oldest first."""
+        async with aclosing(self.ledger.seen_by(user)) as calls:
+            async for call in calls:
+                if call.approval:
+                    yield call
 
     # Chats
 

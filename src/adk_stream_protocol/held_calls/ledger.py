@@ -7,15 +7,15 @@ place that turns a request of ADK's into a row.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
 
-from adk_stream_protocol.errors import NotFound, trace_of
+from adk_stream_protocol.errors import NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.deciders import Deciders
-from adk_stream_protocol.held_calls.policy import Policy, ToolRule
+from adk_stream_protocol.held_calls.policy import Policy, Reconciled, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import Calls, Ruling, Verdict
@@ -33,6 +33,9 @@ _RECONCILE: Final = 30.0
 
 _MOST_LOOKED_AT: Final = 1000
 """Among how many waiting calls, the oldest, those for one person are looked for."""
+
+_PAGE: Final = 200
+"""How many calls are read at a time."""
 
 _ADK_HINT = "Please approve or reject the tool call"
 
@@ -188,6 +191,43 @@ class Ledger:
             return call.step_approvers.index(user)
         await self.deciders.check(user, call, approved=decision.approved)
         return call.step
+
+    async def seen_by(self, user: UserId) -> AsyncGenerator[HeldCall, None]:
+        """Yield every call that a user may see, oldest first."""
+        last: HeldCall | None = None
+        # Who may see others' calls without being named in them is known only by asking.
+        owner = user if self.deciders.may_decide is None else None
+        while page := await self.calls.page(last, _PAGE, owner=owner):
+            for call in page:
+                if await self.deciders.may_see(user, call):
+                    yield call
+            last = page[-1]
+
+    async def resolve(
+        self,
+        approval_id: ApprovalId,
+        user: UserId,
+        known: Reconciled,
+        *,
+        reason: str | None,
+        via: str,
+    ) -> tuple[Ruling, HeldCall]:
+        """Record what a person found out about a call whose end was not known.
+
+        Raises:
+            NotFound: the call does not exist for this user.
+            NotYours: others decide it.
+        """
+        call = await self.visible(approval_id, user)
+        if not await self.deciders.may_resolve(user, call):
+            raise NotYours("This is not yours to resolve: ask who may decide the call.")
+        verdict = Verdict(known.error is None, by=user, reason=reason, via=via)
+        ruling, call = await self.calls.resolve(
+            approval_id, verdict, result=jsonable(known.result), error=known.error
+        )
+        if ruling == "accepted":
+            logger.info("call resolved", extra=_ids(call))
+        return ruling, call
 
     async def settle_orphans(self) -> Sequence[HeldCall]:
         """Settle the calls whose process died while it ran them; return how each stands.

@@ -32,7 +32,7 @@ from adk_stream_protocol.held_calls.gate import CallBook, Gate
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
-from adk_stream_protocol.server.approvals_api import approval_routes
+from adk_stream_protocol.server.approvals_api import approval_routes, audit_routes
 from adk_stream_protocol.server.databases import connect
 from adk_stream_protocol.server.health import health_routes
 from adk_stream_protocol.server.identity import Identify, anyone
@@ -125,6 +125,7 @@ def _router(service: Service) -> APIRouter:
         chat_routes(service, "/stream", "adk"),
         history_routes(service),
         approval_routes(service),
+        audit_routes(service),
         health_routes(conversations.turns, answering),
         metrics_routes(readings, service.settings),
     ):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 
-from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Outcome
-from adk_stream_protocol.wire.values import JsonValue
+from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
     "approval_json",
@@ -14,6 +14,7 @@ __all__ = [
     "call_held",
     "card",
     "time_text",
+    "trail_time",
 ]
 
 
@@ -43,6 +44,7 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
         "decidedAt": None if call.decided_at is None else time_text(call.decided_at),
         "decidedBy": call.decided_by,
         "reason": call.reason,
+        "resolved": _resolution(call),
     }
     return told | {key: value for key, value in optional.items() if value is not None}
 
@@ -69,6 +71,21 @@ def _approvers(call: HeldCall) -> list[JsonValue] | None:
     return approvers or None
 
 
+def _resolution(call: HeldCall) -> dict[str, JsonValue] | None:
+    """Return who found out how it ended, where nobody knew; None: that was never so."""
+    for entry in reversed(call.trail):
+        if entry.get("event") in {CallEvent.RESOLVE_DONE, CallEvent.RESOLVE_FAILED}:
+            told = {"by": entry.get("by"), "reason": entry.get("reason")}
+            return {"at": trail_time(entry), **{key: item for key, item in told.items() if item}}
+    return None
+
+
+def trail_time(entry: JsonObject) -> str:
+    """Return when a line of the trail was written."""
+    at = entry.get("at")
+    return time_text(at) if isinstance(at, int | float) else ""
+
+
 def approval_json(call: HeldCall) -> dict[str, JsonValue]:
     """Return the call as the approvals API shows it."""
     return {
@@ -76,6 +93,7 @@ def approval_json(call: HeldCall) -> dict[str, JsonValue]:
         "chatId": call.chat_id,
         "owner": call.owner,
         "input": dict(call.arguments),
+        "argumentsHash": call.arguments_hash,
         **card(call),
     }
 
