@@ -90,6 +90,24 @@ async def test_an_approval_pays_and_the_chat_continues_by_itself(
     assert asked.approvals[0] in listed.out
 
 
+async def test_an_approval_may_change_the_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    async with staged(rules={"pay": ToolRule(editable=True)}) as stage:
+        approvals = Commands(stage, capsys)
+        (pay,) = (await stage.say("chat-1", "pay 5")).approvals
+        bad = await approvals("approve", pay, "--input", '{"amount": "lots"}')
+        decided = await approvals("approve", pay, "--input", '{"amount": 3}')
+        await continuation(stage)
+        shown = await approvals("show", pay)
+        told = await approvals("explain", pay)
+
+    assert bad.code == 1
+    assert "$.amount: 'lots' is not of type 'integer'" in bad.err
+    assert decided.out == 'Approved: pay {"amount": 3}. The chat continues by itself.\n'
+    assert shown.out.endswith('  amount = 5\nrun with {"amount": 3}\n')
+    assert "alice approved it with other arguments, via cli" in told.out
+    assert stage.payments == [3]
+
+
 async def test_a_denial_pays_nothing_and_gives_its_reason(
     stage: Stage, approvals: Commands
 ) -> None:

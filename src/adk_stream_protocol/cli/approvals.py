@@ -125,6 +125,8 @@ def _decision(options: ApprovalsOptions) -> dict[str, JsonValue]:
     }
     if options.reason is not None:
         body["reason"] = options.reason
+    if options.edited is not None:
+        body["input"] = _json("--input", options.edited)
     return body
 
 
@@ -188,7 +190,8 @@ def _show(options: ApprovalsOptions, answer: Mapping[str, JsonValue]) -> None:
         case "approve" | "deny":
             what = "Approved" if options.action == "approve" else "Denied"
             tool = visible(str(answer.get("toolName")))
-            print(f"{what}: {tool} {json_text(answer.get('input'))}. {_next(answer)}")
+            arguments = answer.get("editedInput") or answer.get("input")
+            print(f"{what}: {tool} {json_text(arguments)}. {_next(answer)}")
         case "resolve":
             tool = visible(str(answer.get("toolName")))
             print(f"Resolved: {tool} is {answer.get('status')} now.")
@@ -234,6 +237,8 @@ def _print_one(approval: Mapping[str, JsonValue]) -> None:
     print("input")
     for name, value in as_object(approval.get("input")).items():
         print(f"  {visible(name)} = {json_text(value)}")
+    if approval.get("editedInput"):
+        print(f"run with {json_text(approval['editedInput'])}")
 
 
 def _until(moment: str, now: datetime.datetime) -> str:

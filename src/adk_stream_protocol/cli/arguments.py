@@ -61,6 +61,8 @@ class ApprovalsOptions:
     status: str | None = None
     """For `list`: only these; None: all."""
     reason: str | None = None
+    edited: str | None = None
+    """For `approve`: the arguments to run instead, as JSON."""
     outcome: Literal["done", "failed"] | None = None
     """For `resolve`: how it ended."""
     result: str | None = None
@@ -131,6 +133,7 @@ def _approvals_options(parsed: argparse.Namespace) -> ApprovalsOptions:
         approval_id=getattr(parsed, "id", None),
         status=None if status == "all" else status,
         reason=getattr(parsed, "reason", None),
+        edited=getattr(parsed, "edited", None),
         outcome=getattr(parsed, "outcome", None),
         result=getattr(parsed, "result", None),
         since=getattr(parsed, "since", None),
@@ -223,6 +226,13 @@ def _add_approvals(approvals: argparse.ArgumentParser) -> None:
         decide = actions.add_parser(name, parents=[common], help=f"{name}; the chat continues")
         decide.add_argument("id", metavar="ID")
         decide.add_argument("--reason", help="told to the agent; at most 500 characters")
+        if name == "approve":
+            decide.add_argument(
+                "--input",
+                dest="edited",
+                metavar="JSON",
+                help="run it with these arguments instead, where the tool allows it",
+            )
     _add_resolve(
         actions.add_parser(
             "resolve", parents=[common], help="say how a call ended whose status is unknown"

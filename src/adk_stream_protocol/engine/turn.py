@@ -159,12 +159,14 @@ class Turn:
     async def _opened(self, held: CallHeld) -> CallHeld:
         """Store the held call before anyone can see it, and so answer it."""
         invocation = self._last.invocation_id if self._last is not None else ""
+        agent = self._last.author if self._last is not None else ""
         call = await self.ledger.open(
             held,
             owner=self.scope.owner,
             chat_id=self.scope.chat_id,
             invocation_id=InvocationId(invocation),
             lane=lane_of(self._last) if self._last is not None else "",
+            schema=self.scope.schemas.get((agent, held.tool_name)),
         )
         return dataclasses.replace(held, card=card(call), hint=call.hint or held.hint)
 

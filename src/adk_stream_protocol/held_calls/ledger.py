@@ -15,6 +15,7 @@ import anyio
 
 from adk_stream_protocol.errors import NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.deciders import Deciders
+from adk_stream_protocol.held_calls.editing import check_edit
 from adk_stream_protocol.held_calls.policy import Policy, Reconciled, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
@@ -58,8 +59,18 @@ class Ledger:
         chat_id: ChatId,
         invocation_id: InvocationId,
         lane: str = "",
+        schema: JsonObject | None = None,
     ) -> HeldCall:
-        """Store that a call waits, its arguments frozen; idempotent."""
+        """Store that a call waits, its arguments frozen; idempotent.
+
+        Args:
+            held: the request.
+            owner: whose chat it is in.
+            chat_id: the chat.
+            invocation_id: the turn.
+            lane: which agent of the turn asks.
+            schema: what the tool's arguments must look like; None: not known.
+        """
         rule = self.policy.rule(held.tool_name)
         now = await self.calls.now()
         arguments = as_object(held.input)
@@ -88,6 +99,8 @@ class Ledger:
                 ui=rule.ui,
                 idempotent=rule.idempotent,
                 steps=rule.steps if held.approval else (),
+                # What the browser runs is what it was shown.
+                schema=schema if rule.editable and held.kind == "tool" else None,
                 trail=(_opened(owner, now, arguments),),
             )
         )
@@ -163,6 +176,7 @@ class Ledger:
         call = await self.visible(decision.approval_id, user)
         while True:
             step = await self._step_decided(decision, user, call)
+            edited = _edit(decision, call, step)
             verdict = Verdict(
                 decision.approved,
                 by=user,
@@ -171,6 +185,8 @@ class Ledger:
                 via=via,
                 step=step,
                 final=step + 1 >= len(call.steps),
+                edited=edited,
+                edited_hash=None if edited is None else digest(edited),
             )
             ruling, call = await self.calls.decide(decision.approval_id, verdict)
             moved_on = call.state is CallState.PENDING and call.step > step
@@ -253,6 +269,19 @@ class Ledger:
             call.approval_id, by, result=jsonable(known.result), error=known.error
         )
         return resolved
+
+
+def _edit(decision: Decision, call: HeldCall, step: int) -> JsonObject | None:
+    """Return the arguments to run instead of those shown, if there are any.
+
+    Raises:
+        BadRequest: the call may not run with them.
+    """
+    edited = decision.edited
+    if edited is None:
+        return None
+    check_edit(call, edited, approved=decision.approved, step=step)
+    return None if digest(edited) == call.arguments_hash else edited
 
 
 def _unknown() -> NotFound:

@@ -58,6 +58,8 @@ class ToolRule:
     """Says what a call of this id did, when the process died while it ran; None: not known."""
     steps: tuple[ApprovalStep, ...] = ()
     """The approvals it needs, one after another, each by another person; empty: one."""
+    editable: bool = False
+    """Whoever approves a call first may change its arguments, within the tool's own schema."""
 
     def over(self, other: ToolRule) -> ToolRule:
         """Return this rule with what it leaves open filled from another.
@@ -76,6 +78,7 @@ class ToolRule:
             idempotent=self.idempotent or other.idempotent,
             reconcile=self.reconcile or other.reconcile,
             steps=self.steps or other.steps,
+            editable=self.editable or other.editable,
         )
 
 
@@ -122,6 +125,10 @@ class Policy:
         """
         for name in {*self.tools, *self.carried}:
             check_steps(name, self.rule(name).steps, open_to_others=open_to_others)
+
+    def is_editable(self, tool_name: str) -> bool:
+        """Whether a tool's arguments may be changed by who approves a call of it."""
+        return self.rule(tool_name).editable
 
     def runs_at_once_in_browser(self, tool_name: str) -> bool:
         """Whether the client runs the tool as soon as it sees the call."""

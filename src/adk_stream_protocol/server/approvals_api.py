@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Final
 
@@ -99,17 +99,17 @@ def approval_routes(service: Service) -> APIRouter:
     async def decide(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
         body = as_object(await read_json(request, service.settings))
-        if "input" in body:
-            raise BadRequest(
-                "This tool's arguments cannot be edited: approve or deny the call as it is.",
-                code="not_editable",
-            )
         approved = body.get("approved")
         if not isinstance(approved, bool):
             raise BadRequest(
                 '"approved" must be the JSON boolean true or false.', code="not_a_boolean"
             )
-        decision = Decision(ApprovalId(approval_id), approved, check_reason(body.get("reason")))
+        decision = Decision(
+            ApprovalId(approval_id),
+            approved,
+            check_reason(body.get("reason")),
+            edited=_edited(body),
+        )
         ruling, call = await conversations.decide(
             decision,
             user,
@@ -192,6 +192,15 @@ def _state(status: str | None) -> CallState | None:
     except ValueError:
         states = ", ".join(state.value for state in CallState)
         raise BadRequest(f'"status" must be one of {states}.', code="bad_status") from None
+
+
+def _edited(body: JsonObject) -> JsonObject | None:
+    edited = body.get("input")
+    if "input" in body and not isinstance(edited, Mapping):
+        raise BadRequest(
+            '"input" must be an object: all arguments, changed or not.', code="bad_input"
+        )
+    return edited if isinstance(edited, Mapping) else None
 
 
 def _decision_id(value: JsonValue) -> str | None:

@@ -94,6 +94,11 @@ class ApprovalShape(_Shape):
     decidedBy: str | None = None  # noqa: N815
     reason: str | None = None
     argumentsHash: str  # noqa: N815
+    inputSchema: dict[str, Any] | None = None  # noqa: N815
+    editable: bool | None = None
+    editedInput: dict[str, Any] | None = None  # noqa: N815
+    editedBy: str | None = None  # noqa: N815
+    editedArgumentsHash: str | None = None  # noqa: N815
     step: StepShape | None = None
     approvedBy: list[str] | None = None  # noqa: N815
     resolved: ResolutionShape | None = None
@@ -155,6 +160,10 @@ DECISION_BODY: Final = _body(
             "approved": {"type": "boolean"},
             "reason": {"type": "string", "maxLength": 500},
             "decisionId": {"type": "string", "description": "Makes a retry recognisable"},
+            "input": {
+                "type": "object",
+                "description": "The arguments to run instead, where the approval is editable",
+            },
         },
     }
 )

@@ -34,10 +34,12 @@ def trail_json(
     if arguments:
         counted["input"] = dict(call.arguments)
     for entry in call.trail:
+        change: JsonObject = {}
         if call.edited_hash is not None and entry.get("argumentsHash") == call.edited_hash:
-            counted = {"argumentsHash": call.edited_hash, "edited": True}
+            change = {"edited": True}
+            counted = {"argumentsHash": call.edited_hash}
             if arguments:
                 counted["input"] = dict(call.run_arguments)
         at = entry.get("at")
         if not isinstance(at, int | float) or at >= since:
-            yield {**of_call, **entry, **counted, "at": trail_time(entry)}
+            yield {**of_call, **entry, **counted, **change, "at": trail_time(entry)}

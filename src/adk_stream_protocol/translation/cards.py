@@ -39,6 +39,9 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
     optional: dict[str, JsonValue] = {
         "payload": call.payload,
         "ui": dict(call.ui) or None,
+        "editable": _is_editable(call) or None,
+        "editedInput": call.edited,
+        "editedBy": _editor(call),
         "step": _step(call),
         "approvedBy": _approvers(call),
         "decidedAt": None if call.decided_at is None else time_text(call.decided_at),
@@ -47,6 +50,16 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
         "resolved": _resolution(call),
     }
     return told | {key: value for key, value in optional.items() if value is not None}
+
+
+def _is_editable(call: HeldCall) -> bool:
+    return call.schema is not None and call.state is CallState.PENDING and call.step == 0
+
+
+def _editor(call: HeldCall) -> JsonValue:
+    """Return who changed the arguments; None: nobody."""
+    changes = (entry for entry in call.trail if entry.get("argumentsHash") == call.edited_hash)
+    return None if call.edited is None else next((entry.get("by") for entry in changes), None)
 
 
 def _step(call: HeldCall) -> dict[str, JsonValue] | None:
@@ -94,6 +107,8 @@ def approval_json(call: HeldCall) -> dict[str, JsonValue]:
         "owner": call.owner,
         "input": dict(call.arguments),
         "argumentsHash": call.arguments_hash,
+        **({"editedArgumentsHash": call.edited_hash} if call.edited_hash else {}),
+        **({"inputSchema": call.schema} if call.schema is not None else {}),
         **card(call),
     }
 

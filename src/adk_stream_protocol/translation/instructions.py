@@ -42,6 +42,8 @@ class Decision:
     approval_id: ApprovalId
     approved: bool
     reason: str | None = None
+    edited: JsonObject | None = None
+    """The arguments to run instead of those shown; None: those shown. Never from a chat."""
 
 
 @dataclass(frozen=True, slots=True)
