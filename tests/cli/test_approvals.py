@@ -108,6 +108,23 @@ async def test_an_approval_may_change_the_arguments(capsys: pytest.CaptureFixtur
     assert stage.payments == [3]
 
 
+async def test_an_approval_may_count_for_later_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    async with staged(rules={"pay": ToolRule(remember=True)}) as stage:
+        approvals = Commands(stage, capsys)
+        (pay,) = (await stage.say("chat-1", "pay 5")).approvals
+        await approvals("approve", pay, "--remember")
+        await continuation(stage)
+        told = await approvals("explain", pay)
+        again = await stage.say("chat-1", "pay 5")
+        (automatic,) = [card["id"] for card in again.only("data-approval")]
+        alone = await approvals("explain", automatic)
+
+    assert "approved it, and all later calls of this tool in this chat, via cli" in told.out
+    assert again.approvals == []
+    assert "A policy approved it (policy (always, alice))." in alone.out
+    assert stage.payments == [5, 5]
+
+
 async def test_a_denial_pays_nothing_and_gives_its_reason(
     stage: Stage, approvals: Commands
 ) -> None:

@@ -113,6 +113,7 @@ class Stage:
             "add": [[call("add", a=1, b=2)], ["It is 3."]],
             "add badly": [[call("add", a=1)], ["It cannot be added."]],
             "fail": [[call("explode")], ["It failed."]],
+            "pay": [[call("pay", amount=5)], ["Told."]],
             "pay 5": [["Paying. ", call("pay", amount=5)], ["Result told."]],
             "pay both": [[call("pay", amount=1), call("pay", amount=2)], ["Both told."]],
             "pay in turn": [[call("pay", amount=1)], [call("pay", amount=2)], ["All told."]],

@@ -125,6 +125,8 @@ def _decision(options: ApprovalsOptions) -> dict[str, JsonValue]:
     }
     if options.reason is not None:
         body["reason"] = options.reason
+    if options.remember:
+        body["remember"] = True
     if options.edited is not None:
         body["input"] = _json("--input", options.edited)
     return body

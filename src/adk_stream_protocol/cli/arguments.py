@@ -63,6 +63,8 @@ class ApprovalsOptions:
     reason: str | None = None
     edited: str | None = None
     """For `approve`: the arguments to run instead, as JSON."""
+    remember: bool = False
+    """For `approve`: all later calls of the tool in the chat, too."""
     outcome: Literal["done", "failed"] | None = None
     """For `resolve`: how it ended."""
     result: str | None = None
@@ -133,6 +135,7 @@ def _approvals_options(parsed: argparse.Namespace) -> ApprovalsOptions:
         approval_id=getattr(parsed, "id", None),
         status=None if status == "all" else status,
         reason=getattr(parsed, "reason", None),
+        remember=getattr(parsed, "remember", False),
         edited=getattr(parsed, "edited", None),
         outcome=getattr(parsed, "outcome", None),
         result=getattr(parsed, "result", None),
@@ -232,6 +235,11 @@ def _add_approvals(approvals: argparse.ArgumentParser) -> None:
                 dest="edited",
                 metavar="JSON",
                 help="run it with these arguments instead, where the tool allows it",
+            )
+            decide.add_argument(
+                "--remember",
+                action="store_true",
+                help="approve all later calls of the tool in this chat too, where it allows it",
             )
     _add_resolve(
         actions.add_parser(

@@ -240,7 +240,8 @@ class Preparation:
         stored = await self._responses(draft.chat_id, draft.owner)
         lost: list[ApprovalId] = []
         for call in await self.ledger.calls.of_chat(draft.chat_id):
-            if call.delivered_in != draft.reply_id:
+            if call.delivered_in != draft.reply_id or call.automatic:
+                # What a policy decided was never ADK's to get.
                 continue
             if call.state is CallState.APPROVED and (turn.stopped or call.request_id in stored):
                 # Stopped; or ADK has the answer and will not ask again. The tool never started.

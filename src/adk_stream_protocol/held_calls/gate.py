@@ -23,14 +23,16 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from typing_extensions import override
 
 from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.held_calls.automatic import Asked, decide_alone
 from adk_stream_protocol.held_calls.editing import schemas_of, with_changes
 from adk_stream_protocol.held_calls.ledger import Ledger
-from adk_stream_protocol.identifiers import CallId, ChatId, ReplyId, UserId
+from adk_stream_protocol.identifiers import CallId, ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.cards import call_answered
@@ -76,6 +78,8 @@ class RunScope:
     """What an operator sees of each running tool."""
     schemas: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
     """What the arguments of editable tools must look like, by agent and tool."""
+    decided: list[HeldCall] = field(default_factory=list)
+    """The calls that a policy decided, which the reply is yet to tell of."""
     edited: dict[str, JsonObject] = field(default_factory=dict)
     """The calls that run with changed arguments, which the model is yet to be told of."""
     changed: anyio.Event = field(default_factory=anyio.Event)
@@ -229,8 +233,7 @@ class Gate(BasePlugin):
         if self._policy.rule_of(tool).browser:
             return await self._hand_to_browser(scope, tool, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
-            # ADK's own gate asks; all there is to decide here is whether it may.
-            return await self._refuse_more(scope)
+            return await self._ask(scope, tool, tool_args, tool_context)
         scope.started(tool_context.function_call_id or "", None, tool.name)
         return None
 
@@ -280,6 +283,35 @@ class Gate(BasePlugin):
             return None
         # Without a result ADK ends the whole run, and the client's tool part would wait for ever.
         return {"error": self._policy.error_text(tool.name, error)}
+
+    async def _ask(
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+    ) -> dict[str, Any] | None:
+        asked = Asked(
+            call_id=CallId(tool_context.function_call_id or ""),
+            tool_name=tool.name,
+            arguments=as_object(jsonable(tool_args)),
+            owner=scope.owner,
+            chat_id=scope.chat_id,
+            invocation_id=InvocationId(tool_context.invocation_id),
+            reply_id=scope.holder,
+        )
+        call = await decide_alone(self._ledger, self._policy.rule_of(tool), asked)
+        if call is None:
+            # ADK's own gate asks; all there is to decide here is whether it may.
+            return await self._refuse_more(scope)
+        scope.decided.append(call)
+        claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
+        if claimed is None:
+            return _refusal(call)
+        scope.started(call.call_id, claimed, tool.name)
+        # ADK's own gate comes next, and finds it confirmed.
+        tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
+        return None
 
     async def _refuse_more(self, scope: RunScope) -> dict[str, Any] | None:
         """Return the refusal if no more calls may wait for this user."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio
 
-from adk_stream_protocol.errors import NotFound, NotYours, trace_of
+from adk_stream_protocol.errors import BadRequest, NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.deciders import Deciders
 from adk_stream_protocol.held_calls.editing import check_edit
 from adk_stream_protocol.held_calls.policy import Policy, Reconciled, ToolRule
@@ -25,7 +25,7 @@ from adk_stream_protocol.translation.instructions import Answer, Decision
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject, as_object, digest, jsonable
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "call_ids"]
 
 logger = logging.getLogger(__name__)
 
@@ -101,12 +101,12 @@ class Ledger:
                 steps=rule.steps if held.approval else (),
                 # What the browser runs is what it was shown.
                 schema=schema if rule.editable and held.kind == "tool" else None,
-                trail=(_opened(owner, now, arguments),),
+                trail=(_opened(owner, now, arguments, rememberable=_is_rememberable(rule, held)),),
             )
         )
         note(**_told(call))
         self.meters.count("calls_held", call.tool_name)
-        logger.info("call held", extra=_ids(call))
+        logger.info("call held", extra=call_ids(call))
         return call
 
     async def has_room(self, owner: UserId, asking: int = 0) -> bool:
@@ -165,9 +165,9 @@ class Ledger:
         self.meters.count("decisions", _verdict(answer), ruling)
         if ruling == "conflict":
             self.meters.count("answers_refused")
-            logger.warning("answer refused", extra=_ids(call))
+            logger.warning("answer refused", extra=call_ids(call))
         else:
-            logger.info("call answered", extra={**_ids(call), "ruling": ruling})
+            logger.info("call answered", extra={**call_ids(call), "ruling": ruling})
         return ruling, call
 
     async def _decide(
@@ -177,6 +177,7 @@ class Ledger:
         while True:
             step = await self._step_decided(decision, user, call)
             edited = _edit(decision, call, step)
+            _check_remember(decision, call)
             verdict = Verdict(
                 decision.approved,
                 by=user,
@@ -187,6 +188,7 @@ class Ledger:
                 final=step + 1 >= len(call.steps),
                 edited=edited,
                 edited_hash=None if edited is None else digest(edited),
+                remember=decision.remember,
             )
             ruling, call = await self.calls.decide(decision.approval_id, verdict)
             moved_on = call.state is CallState.PENDING and call.step > step
@@ -242,7 +244,7 @@ class Ledger:
             approval_id, verdict, result=jsonable(known.result), error=known.error
         )
         if ruling == "accepted":
-            logger.info("call resolved", extra=_ids(call))
+            logger.info("call resolved", extra=call_ids(call))
         return ruling, call
 
     async def settle_orphans(self) -> Sequence[HeldCall]:
@@ -260,7 +262,7 @@ class Ledger:
             with anyio.fail_after(_RECONCILE):
                 known = await reconcile(call.call_id)
         except Exception as error:  # noqa: BLE001  # the edge: whatever an app's own code raises
-            logger.warning("call not reconciled: %s", trace_of(error), extra=_ids(call))
+            logger.warning("call not reconciled: %s", trace_of(error), extra=call_ids(call))
             return call
         if known is None:
             return call
@@ -284,6 +286,17 @@ def _edit(decision: Decision, call: HeldCall, step: int) -> JsonObject | None:
     return None if digest(edited) == call.arguments_hash else edited
 
 
+def _check_remember(decision: Decision, call: HeldCall) -> None:
+    if not decision.remember:
+        return
+    if not decision.approved or decision.edited is not None or not call.rememberable:
+        raise BadRequest(
+            "Only an approval of the call as it is can count for later calls, and only where the "
+            'approval says "rememberable". Leave "remember" out.',
+            code="not_rememberable",
+        )
+
+
 def _unknown() -> NotFound:
     return NotFound(
         "No such approval. Send the id that came with the request.", code="unknown_call"
@@ -296,8 +309,9 @@ def _hint(rule: ToolRule, held: CallHeld) -> str:
     return rule.hint or ("" if asked_by_adk else held.hint)
 
 
-def _opened(owner: UserId, now: float, arguments: JsonObject) -> JsonObject:
-    return {"at": now, "event": "open", "by": owner, "argumentsHash": digest(arguments)}
+def _is_rememberable(rule: ToolRule, held: CallHeld) -> bool:
+    # Only a gate of ADK's own can be opened by a policy.
+    return rule.remember and held.kind == "tool" and held.hint.startswith(_ADK_HINT)
 
 
 def _told(call: HeldCall) -> dict[str, str]:
@@ -316,7 +330,13 @@ def _verdict(answer: Answer) -> str:
     return "output"
 
 
-def _ids(call: HeldCall) -> dict[str, object]:
+def _opened(owner: UserId, now: float, arguments: JsonObject, *, rememberable: bool) -> JsonObject:
+    told: JsonObject = {"at": now, "event": "open", "by": owner, "argumentsHash": digest(arguments)}
+    return {**told, "rememberable": True} if rememberable else told
+
+
+def call_ids(call: HeldCall) -> dict[str, object]:
+    """Return what a log line says of a call."""
     return {
         "chat": call.chat_id,
         "call": call.call_id,

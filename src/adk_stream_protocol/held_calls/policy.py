@@ -60,6 +60,10 @@ class ToolRule:
     """The approvals it needs, one after another, each by another person; empty: one."""
     editable: bool = False
     """Whoever approves a call first may change its arguments, within the tool's own schema."""
+    decide: Callable[[JsonObject], bool | None] | None = None
+    """Decides a call by its arguments: True lets it run, False refuses it, None asks a person."""
+    remember: bool = False
+    """Whoever approves a call may approve all later ones of the tool in the same chat, too."""
 
     def over(self, other: ToolRule) -> ToolRule:
         """Return this rule with what it leaves open filled from another.
@@ -79,6 +83,8 @@ class ToolRule:
             reconcile=self.reconcile or other.reconcile,
             steps=self.steps or other.steps,
             editable=self.editable or other.editable,
+            decide=self.decide or other.decide,
+            remember=self.remember or other.remember,
         )
 
 
@@ -124,7 +130,18 @@ class Policy:
             ValueError: one does not; the message says which, and what to do.
         """
         for name in {*self.tools, *self.carried}:
-            check_steps(name, self.rule(name).steps, open_to_others=open_to_others)
+            rule = self.rule(name)
+            check_steps(name, rule.steps, open_to_others=open_to_others)
+            if rule.remember and rule.steps:
+                raise ValueError(
+                    f"{name} is approved in steps, each time by each of them: `remember` would "
+                    "let one person decide for all. Leave it out."
+                )
+            if rule.browser and (rule.remember or rule.decide is not None):
+                raise ValueError(
+                    f"The browser runs {name}, and asks there: `decide` and `remember` are for "
+                    "tools that run on the server."
+                )
 
     def is_editable(self, tool_name: str) -> bool:
         """Whether a tool's arguments may be changed by who approves a call of it."""

@@ -109,6 +109,7 @@ def approval_routes(service: Service) -> APIRouter:
             approved,
             check_reason(body.get("reason")),
             edited=_edited(body),
+            remember=_remember(body),
         )
         ruling, call = await conversations.decide(
             decision,
@@ -201,6 +202,13 @@ def _edited(body: JsonObject) -> JsonObject | None:
             '"input" must be an object: all arguments, changed or not.', code="bad_input"
         )
     return edited if isinstance(edited, Mapping) else None
+
+
+def _remember(body: JsonObject) -> bool:
+    remember = body.get("remember", False)
+    if not isinstance(remember, bool):
+        raise BadRequest('"remember" must be the JSON boolean true or false.', code="not_a_boolean")
+    return remember
 
 
 def _decision_id(value: JsonValue) -> str | None:

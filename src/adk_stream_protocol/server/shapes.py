@@ -94,6 +94,9 @@ class ApprovalShape(_Shape):
     decidedBy: str | None = None  # noqa: N815
     reason: str | None = None
     argumentsHash: str  # noqa: N815
+    automatic: bool | None = None
+    rememberable: bool | None = None
+    remembered: bool | None = None
     inputSchema: dict[str, Any] | None = None  # noqa: N815
     editable: bool | None = None
     editedInput: dict[str, Any] | None = None  # noqa: N815
@@ -160,6 +163,10 @@ DECISION_BODY: Final = _body(
             "approved": {"type": "boolean"},
             "reason": {"type": "string", "maxLength": 500},
             "decisionId": {"type": "string", "description": "Makes a retry recognisable"},
+            "remember": {
+                "type": "boolean",
+                "description": "Also for later calls of the tool in this chat, where allowed",
+            },
             "input": {
                 "type": "object",
                 "description": "The arguments to run instead, where the approval is editable",

@@ -39,6 +39,9 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
     optional: dict[str, JsonValue] = {
         "payload": call.payload,
         "ui": dict(call.ui) or None,
+        "automatic": call.automatic or None,
+        "rememberable": (call.rememberable and call.state is CallState.PENDING) or None,
+        "remembered": call.remember or None,
         "editable": _is_editable(call) or None,
         "editedInput": call.edited,
         "editedBy": _editor(call),
@@ -148,5 +151,6 @@ def call_answered(call: HeldCall) -> CallAnswered:
         kind=call.kind.value,
         output=call.result if question else None,
         error=call.error if question else None,
+        automatic=call.automatic,
         card=card(call),
     )
