@@ -121,7 +121,7 @@ async def test_an_approval_may_count_for_later_calls(capsys: pytest.CaptureFixtu
 
     assert "approved it, and all later calls of this tool in this chat, via cli" in told.out
     assert again.approvals == []
-    assert "A policy approved it (policy (always, alice))." in alone.out
+    assert "A policy approved it (always, alice)." in alone.out
     assert stage.payments == [5, 5]
 
 

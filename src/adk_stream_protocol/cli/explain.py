@@ -75,8 +75,9 @@ def _sentence(entry: JsonObject, approval: JsonObject) -> str:
         return _HAPPENED[event]
     by = "A policy" if entry.get("automatic") else _text(entry, "by")
     said = f"{by} {_did(event, entry, approval)}"
-    if entry.get("automatic") and entry.get("by"):
-        said += f" ({_text(entry, 'by')})"
+    if entry.get("automatic"):
+        # `policy`, or `policy (always, ann)`.
+        said += _text(entry, "by").removeprefix("policy")
     if entry.get("via") and not entry.get("automatic"):
         said += f", via {_text(entry, 'via')}"
     if event == "open" or entry.get("edited"):
