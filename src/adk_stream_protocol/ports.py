@@ -175,6 +175,10 @@ class Calls(Protocol):
         """
         ...
 
+    async def unremember(self, chat_id: ChatId) -> None:
+        """Let no approval of a chat count for later calls any more."""
+        ...
+
     async def abort(self, approval_id: ApprovalId) -> None:
         """Cancel one approved call that was not claimed: it will never run."""
         ...

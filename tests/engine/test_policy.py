@@ -121,6 +121,16 @@ async def test_always_for_this_chat_counts_for_later_calls_of_the_tool_there(
     assert [len(answer.approvals) for answer in (elsewhere, other_tool)] == [1, 1]
 
 
+async def test_a_new_chat_of_the_same_id_asks_again(stage: Stage) -> None:
+    asked = await stage.say("c", "pay 5")
+    await stage.http.post(
+        f"/api/approvals/{asked.approvals[0]}", json={"approved": True, "remember": True}
+    )
+    await stage.http.get("/api/chat/c/stream")
+    assert (await stage.http.delete("/api/chats/c")).status_code == 204
+    assert len((await stage.say("c", "pay 5")).approvals) == 1
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

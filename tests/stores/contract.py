@@ -183,6 +183,16 @@ async def test_a_users_pages_also_have_the_calls_that_name_others(calls: Calls) 
     assert ids(await calls.page(None, 5, owner=BOB)) == [A, B]
 
 
+async def test_what_was_remembered_for_a_chat_is_forgotten_there(calls: Calls) -> None:
+    for approval_id, chat in ((A, CHAT), (B, OTHER_CHAT)):
+        await opened(calls, approval_id, chat=chat)
+        _, call = await calls.decide(approval_id, dataclasses.replace(YES, remember=True))
+        assert call.remember
+    await calls.unremember(CHAT)
+    remembered = [call.remember for call in await calls.page(None, 5)]
+    assert remembered == [False, True]
+
+
 async def test_newest_request_for_a_tool_call_is_found(calls: Calls) -> None:
     await opened(calls, A, call_id="c1")
     await opened(calls, B, call_id="c1")

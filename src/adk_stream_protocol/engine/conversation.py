@@ -269,6 +269,8 @@ class Conversations:
         await self.sessions.describe(chat_id, user)
         async with self.turns.taken(chat_id, user):
             await self.stores.calls.cancel(chat_id)
+            # A new chat may get the same id.
+            await self.stores.calls.unremember(chat_id)
             await self.sessions.delete(chat_id, user)
 
     # Answers

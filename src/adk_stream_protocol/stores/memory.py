@@ -222,6 +222,10 @@ class MemoryCalls:
                 self._rows[call.approval_id] = dataclasses.replace(call, delivered_in=WITHDRAWN)
         return cancelled
 
+    async def unremember(self, chat_id: ChatId) -> None:
+        for call in await self.of_chat(chat_id):
+            self._rows[call.approval_id] = dataclasses.replace(call, remember=False)
+
     async def abort(self, approval_id: ApprovalId) -> None:
         call = self._rows[approval_id]
         if call.state is CallState.APPROVED:

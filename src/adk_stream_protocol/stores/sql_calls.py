@@ -218,6 +218,11 @@ class SqlCalls:
             await self._set(connection, undelivered, {"delivered_in": WITHDRAWN})
         return cancelled
 
+    async def unremember(self, chat_id: ChatId) -> None:
+        async with writing(self._engine) as connection:
+            remembered = and_(CALLS.c.chat_id == chat_id, CALLS.c.remember)
+            await self._set(connection, remembered, {"remember": False})
+
     async def abort(self, approval_id: ApprovalId) -> None:
         approved = CALLS.c.state == CallState.APPROVED.value
         await self._give_up(and_(CALLS.c.approval_id == approval_id, approved))
