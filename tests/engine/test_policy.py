@@ -47,6 +47,14 @@ async def history(stage: Stage, chat: str = "c") -> list[dict[str, Any]]:
     return parts
 
 
+async def told(stage: Stage, text: str) -> Answered:
+    """Return the newest reply once it has said something, to its end."""
+    with anyio.fail_after(15):
+        while text not in (reply := Answered.of(await stage.http.get("/api/chat/c/stream"))).text:
+            await anyio.lowlevel.checkpoint()
+    return reply
+
+
 def ruling(verdict: bool | None) -> dict[str, ToolRule]:
     return {"pay": ToolRule(decide=lambda _: verdict)}
 
@@ -104,9 +112,8 @@ async def test_always_for_this_chat_counts_for_later_calls_of_the_tool_there(
     decided = await stage.http.post(path, json={"approved": True, "remember": True})
     assert decided.json()["remembered"] is True
     assert "rememberable" not in decided.json()
-    with anyio.fail_after(10):
-        while stage.payments != [5]:
-            await stage.http.get("/api/chat/c/stream")
+    await told(stage, "Result told.")
+    assert stage.payments == [5]
 
     again = await stage.say("c", "pay 5")
     assert again.approvals == []
@@ -126,7 +133,7 @@ async def test_a_new_chat_of_the_same_id_asks_again(stage: Stage) -> None:
     await stage.http.post(
         f"/api/approvals/{asked.approvals[0]}", json={"approved": True, "remember": True}
     )
-    await stage.http.get("/api/chat/c/stream")
+    await told(stage, "Result told.")
     assert (await stage.http.delete("/api/chats/c")).status_code == 204
     assert len((await stage.say("c", "pay 5")).approvals) == 1
 

@@ -31,6 +31,7 @@ __all__ = ["Asked", "decide_alone"]
 logger = logging.getLogger(__name__)
 
 _POLICY: Final = "policy"
+_LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ async def decide_alone(ledger: Ledger, rule: ToolRule, asked: Asked) -> HeldCall
     approved, by = _by_rule(rule, asked), _POLICY
     if approved is None and rule.remember:
         who = _always(asked, await ledger.calls.of_chat(asked.chat_id))
-        approved, by = (None, "") if who is None else (True, f"{_POLICY} (always, {who})")
+        approved, by = (None, "") if who is None else (True, _always_by(who))
     if approved is None:
         return None
     # Stored as decided, in one write: it never waits, so nobody can be shown it as waiting.
@@ -81,6 +82,11 @@ def _always(asked: Asked, earlier: Iterable[HeldCall]) -> str | None:
         if same and call.remember and call.approved:
             return call.decided_by or ""
     return None
+
+
+def _always_by(who: str) -> str:
+    # As long as the stores' column for a name at most; the trail of the call itself has it whole.
+    return f"{_POLICY} (always, {who[:_LONGEST_NAME]})"
 
 
 def _decided(rule: ToolRule, asked: Asked, by: str, *, approved: bool, now: float) -> HeldCall:

@@ -300,7 +300,9 @@ class Gate(BasePlugin):
             invocation_id=InvocationId(tool_context.invocation_id),
             reply_id=scope.holder,
         )
-        call = await decide_alone(self._ledger, self._policy.rule_of(tool), asked)
+        rule = self._policy.rule_of(tool)
+        # A workflow's tool node has no call id: there would be no part to show the decision on.
+        call = await decide_alone(self._ledger, rule, asked) if asked.call_id else None
         if call is None:
             # ADK's own gate asks; all there is to decide here is whether it may.
             return await self._refuse_more(scope)
