@@ -10,15 +10,20 @@
 from __future__ import annotations
 
 from adk_stream_protocol.held_calls.browser_tool import BrowserTool
-from adk_stream_protocol.held_calls.policy import ToolRule
+from adk_stream_protocol.held_calls.deciders import MayDecide
+from adk_stream_protocol.held_calls.policy import Reconciled, ToolRule
+from adk_stream_protocol.lifecycle import ApprovalStep
 from adk_stream_protocol.server.identity import Identify
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app, create_router
 from adk_stream_protocol.translation.events import TranslationOptions
 
 __all__ = [
+    "ApprovalStep",
     "BrowserTool",
     "Identify",
+    "MayDecide",
+    "Reconciled",
     "Services",
     "Settings",
     "ToolRule",

@@ -3,7 +3,8 @@
     AdkStreamError
     ├── ClientFault                  they broke the protocol; the message is safe to show
     │   ├── BadRequest               the request cannot be understood              400
-    │   ├── Forbidden                not from here (origin, host)                  403
+    │   ├── Forbidden                not from here (origin, host), or not for you  403
+    │   │   └── NotYours             a call that others decide                     403
     │   ├── NotFound                 no such chat, call or reply, or not yours     404
     │   ├── Conflict                 the real state is another one                 409
     │   │   └── ChatBusy             a turn is running in this chat                409
@@ -32,6 +33,7 @@ __all__ = [
     "Forbidden",
     "NotFound",
     "NotRunning",
+    "NotYours",
     "ServerFault",
     "TooLarge",
     "TooMany",
@@ -75,6 +77,12 @@ class Forbidden(ClientFault):
 
     status = 403
     default_code = "forbidden"
+
+
+class NotYours(Forbidden):
+    """The caller may see the call, and others decide it."""
+
+    default_code = "not_yours"
 
 
 class NotFound(ClientFault):

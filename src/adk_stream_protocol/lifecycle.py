@@ -253,6 +253,11 @@ class HeldCall:
         told = (entry.get("by") for entry in self.trail if entry.get("event") == CallEvent.STEP)
         return tuple(by for by in told if isinstance(by, str))
 
+    @property
+    def rememberable(self) -> bool:
+        """Whether its approval may count for later calls of the tool in this chat, too."""
+        return bool(self.trail) and self.trail[0].get("rememberable") is True
+
     def after(self, event: CallEvent) -> HeldCall:
         """Return the call as the event leaves it.
 

@@ -142,6 +142,18 @@ class Calls(Protocol):
         """Return the calls of all users that wait for a decision, oldest first."""
         ...
 
+    async def page(
+        self, after: HeldCall | None, limit: int, *, owner: UserId | None = None
+    ) -> Sequence[HeldCall]:
+        """Return the calls that follow one, oldest first; None: from the first.
+
+        Args:
+            after: the last call of the page before.
+            limit: how many at most.
+            owner: only this user's, and those in steps, which name others; None: all users'.
+        """
+        ...
+
     async def count_pending(self, owner: UserId | None = None) -> int:
         """Return how many calls wait for a decision: a user's, or all users'."""
         ...
@@ -161,6 +173,10 @@ class Calls(Protocol):
 
         Answers among them that ADK has not got are withdrawn: it never will.
         """
+        ...
+
+    async def unremember(self, chat_id: ChatId) -> None:
+        """Let no approval of a chat count for later calls any more."""
         ...
 
     async def abort(self, approval_id: ApprovalId) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ import pytest
 
 from adk_stream_protocol.cli import main
 from adk_stream_protocol.held_calls.policy import ToolRule
+from adk_stream_protocol.server.settings import Settings
 from support.stage import Answered, Stage, staged
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +90,41 @@ async def test_an_approval_pays_and_the_chat_continues_by_itself(
     assert asked.approvals[0] in listed.out
 
 
+async def test_an_approval_may_change_the_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    async with staged(rules={"pay": ToolRule(editable=True)}) as stage:
+        approvals = Commands(stage, capsys)
+        (pay,) = (await stage.say("chat-1", "pay 5")).approvals
+        bad = await approvals("approve", pay, "--input", '{"amount": "lots"}')
+        decided = await approvals("approve", pay, "--input", '{"amount": 3}')
+        await continuation(stage)
+        shown = await approvals("show", pay)
+        told = await approvals("explain", pay)
+
+    assert bad.code == 1
+    assert "$.amount: 'lots' is not of type 'integer'" in bad.err
+    assert decided.out == 'Approved: pay {"amount": 3}. The chat continues by itself.\n'
+    assert shown.out.endswith('  amount = 5\nrun with {"amount": 3}\n')
+    assert "alice approved it with other arguments, via cli" in told.out
+    assert stage.payments == [3]
+
+
+async def test_an_approval_may_count_for_later_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    async with staged(rules={"pay": ToolRule(remember=True)}) as stage:
+        approvals = Commands(stage, capsys)
+        (pay,) = (await stage.say("chat-1", "pay 5")).approvals
+        await approvals("approve", pay, "--remember")
+        await continuation(stage)
+        told = await approvals("explain", pay)
+        again = await stage.say("chat-1", "pay 5")
+        (automatic,) = [card["id"] for card in again.only("data-approval")]
+        alone = await approvals("explain", automatic)
+
+    assert "approved it, and all later calls of this tool in this chat, via cli" in told.out
+    assert again.approvals == []
+    assert "A policy approved it (always, alice)." in alone.out
+    assert stage.payments == [5, 5]
+
+
 async def test_a_denial_pays_nothing_and_gives_its_reason(
     stage: Stage, approvals: Commands
 ) -> None:
@@ -148,6 +185,80 @@ async def test_a_reason_that_is_too_long_is_refused(stage: Stage, approvals: Com
     assert stage.payments == []
 
 
+async def test_a_life_is_explained_in_sentences(stage: Stage, approvals: Commands) -> None:
+    asked = await stage.say("chat-1", "pay both")
+    first, second = asked.approvals
+    waiting = await approvals("explain", first)
+    await approvals("approve", first, "--reason", "fine by me")
+    await approvals("deny", second)
+    await continuation(stage)
+    told = await approvals("explain", first)
+    raw = await approvals("explain", second, "--json")
+
+    assert waiting.code == 0
+    assert waiting.out.startswith('pay {"amount": 1} in the chat chat-1\n')
+    assert "alice asked for it, arguments sha256 " in waiting.out
+    assert "alice may decide it" in waiting.out
+    assert "it expires: the tool does not run" in waiting.out
+    lines = [line.partition(" UTC  ")[2] for line in told.out.splitlines() if " UTC  " in line]
+    assert lines[1:] == [
+        "alice approved it, via cli 127.0.0.1: fine by me",
+        "The tool started.",
+        "The tool ended well.",
+    ]
+    assert told.out.endswith("The tool ran once, and its result is recorded.\n")
+    trail = json.loads(raw.out)["trail"]
+    assert [entry["event"] for entry in trail] == ["open", "deny"]
+    assert json.loads(raw.out)["approval"]["status"] == "denied"
+
+
+async def test_the_audit_trail_is_exported_as_lines(stage: Stage, approvals: Commands) -> None:
+    asked = await stage.say("chat-1", "pay 5")
+    await approvals("deny", asked.approvals[0], "--reason", "too much")
+    await continuation(stage)
+    exported = await approvals("export")
+    full = await approvals("export", "--with-arguments", "--since", "2026-01-01")
+    none = await approvals("export", "--since", "2999-01-01T00:00:00Z")
+    bad = await approvals("export", "--since", "yesterday")
+
+    lines = [json.loads(line) for line in exported.out.splitlines()]
+    assert [(line["event"], line["by"]) for line in lines] == [("open", "alice"), ("deny", "alice")]
+    assert (lines[1]["via"], lines[1]["reason"]) == ("cli 127.0.0.1", "too much")
+    assert lines[0]["approvalId"] == asked.approvals[0]
+    assert "input" not in exported.out
+    assert [json.loads(line)["input"] for line in full.out.splitlines()] == [{"amount": 5}] * 2
+    assert (none.code, none.out) == (0, "")
+    assert bad.code == 1
+    assert "2026-11-01T12:00:00Z" in bad.err
+
+
+async def test_a_call_of_unknown_end_is_resolved(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = dataclasses.replace(Settings(), tool_seconds=0.2)
+    async with staged(settings=settings) as stage:
+        approvals = Commands(stage, capsys)
+        (pay,) = (await stage.say("chat-1", "pay slowly")).approvals
+        early = await approvals("resolve", pay, "--done")
+        await approvals("approve", pay)
+        await continuation(stage)
+        told = await approvals("explain", pay)
+        bad = await approvals("resolve", pay, "--done", "--result", "{")
+        resolved = await approvals(
+            "resolve", pay, "--done", "--result", '{"paid": 9}', "--reason", "seen at the bank"
+        )
+        after = await approvals("explain", pay)
+        again = await approvals("resolve", pay, "--failed")
+
+    assert early.code == 1
+    assert early.err.startswith("adk-stream: Not unknown: pay_slowly is pending already")
+    assert "adk-stream approvals resolve" in told.out
+    assert (bad.code, "--result is not JSON" in bad.err) == (2, True)
+    assert (resolved.code, resolved.out) == (0, "Resolved: pay_slowly is done now.\n")
+    assert "alice found that it took effect, via cli 127.0.0.1: seen at the bank" in after.out
+    assert again.code == 1
+
+
 def test_a_missing_server_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["approvals", "list", "--server", "http://127.0.0.1:1"]) == 1
     told = capsys.readouterr().err
@@ -169,6 +280,8 @@ def test_an_address_that_is_none_is_refused(
     [
         ["list", "--status", "maybe"],
         ["approve"],
+        ["resolve", "adk-1"],
+        ["resolve", "adk-1", "--done", "--failed"],
         ["list", "--header", "no colon"],
         ["list", "--header", "X-Token: line\nbreak"],
     ],

@@ -15,6 +15,7 @@ from adk_stream_protocol.errors import (
     Forbidden,
     NotFound,
     NotRunning,
+    NotYours,
     ServerFault,
     TooLarge,
     TooMany,
@@ -25,6 +26,7 @@ from adk_stream_protocol.errors import (
 CLIENT_FAULTS: list[tuple[type[ClientFault], int, str]] = [
     (BadRequest, 400, "bad_request"),
     (Forbidden, 403, "forbidden"),
+    (NotYours, 403, "not_yours"),
     (NotFound, 404, "not_found"),
     (Conflict, 409, "conflict"),
     (ChatBusy, 409, "chat_busy"),

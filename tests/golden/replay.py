@@ -261,9 +261,7 @@ class _Server:
         row = rows.get(answer.id or "")
         if row is None or not row.is_open:
             return None
-        ruling, row = await self._ledger.answer(
-            _as_client_sends_it(row, answer), owner=_OWNER, by=_OWNER
-        )
+        ruling, row = await self._ledger.answer(_as_client_sends_it(row, answer), user=_OWNER)
         assert ruling == "accepted"
         return row
 

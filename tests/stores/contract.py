@@ -22,7 +22,7 @@ from adk_stream_protocol.identifiers import (
     ReplyId,
     UserId,
 )
-from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.lifecycle import ApprovalStep, CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import (
     Attached,
     Batch,
@@ -163,6 +163,34 @@ async def test_calls_of_a_user_are_listed_by_state(calls: Calls) -> None:
     assert ids(await calls.of_owner(ANN)) == [C, A]
     assert ids(await calls.of_owner(ANN, CallState.PENDING)) == [A]
     assert ids(await calls.of_owner(BOB, CallState.APPROVED)) == []
+
+
+async def test_all_calls_are_read_page_by_page(calls: Calls) -> None:
+    for approval_id, owner in ((A, ANN), (B, BOB), (C, ANN)):
+        await opened(calls, approval_id, owner=owner)
+    first = await calls.page(None, 2)
+    rest = await calls.page(first[-1], 2)
+    assert (ids(first), ids(rest)) == ([A, B], [C])
+    assert await calls.page(rest[-1], 2) == []
+
+
+async def test_a_users_pages_also_have_the_calls_that_name_others(calls: Calls) -> None:
+    call = await opened(calls, A, owner=BOB)
+    in_steps = dataclasses.replace(call, approval_id=B, steps=(ApprovalStep("boss", by=("ann",)),))
+    await calls.open(in_steps)
+    await opened(calls, C, owner=ANN)
+    assert ids(await calls.page(None, 5, owner=ANN)) == [B, C]
+    assert ids(await calls.page(None, 5, owner=BOB)) == [A, B]
+
+
+async def test_what_was_remembered_for_a_chat_is_forgotten_there(calls: Calls) -> None:
+    for approval_id, chat in ((A, CHAT), (B, OTHER_CHAT)):
+        await opened(calls, approval_id, chat=chat)
+        _, call = await calls.decide(approval_id, dataclasses.replace(YES, remember=True))
+        assert call.remember
+    await calls.unremember(CHAT)
+    remembered = [call.remember for call in await calls.page(None, 5)]
+    assert remembered == [False, True]
 
 
 async def test_newest_request_for_a_tool_call_is_found(calls: Calls) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from adk_stream_protocol import ToolRule
 from support.stage import Answered, Stage, staged
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +114,15 @@ async def test_a_second_approval_in_a_continuation_matches(stage: Stage) -> None
     asked = await stage.say("c", "pay in turn")
     answered = await stage.post("/api/chat", asked.approving("c", True))
     assert shape(answered.chunks) == shape(traces()["-> approved, then a second approval"])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "trace"), [(True, "v7 automatic approval"), (False, "v7 automatic denial")]
+)
+async def test_what_a_policy_decides_matches(verdict: bool, trace: str) -> None:
+    async with staged(rules={"pay": ToolRule(decide=lambda _: verdict)}) as stage:
+        answered = await stage.say("c", "pay", path="/api/chat?sdk=7")
+    assert shape(answered.chunks) == shape(traces()[trace])
 
 
 async def test_two_approvals_beside_a_free_tool_match_call_by_call(stage: Stage) -> None:

@@ -19,6 +19,7 @@ from google.adk.tools.tool_context import ToolContext
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol.held_calls.browser_tool import BrowserTool
+from adk_stream_protocol.held_calls.deciders import MayDecide
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.settings import Settings
@@ -112,6 +113,7 @@ class Stage:
             "add": [[call("add", a=1, b=2)], ["It is 3."]],
             "add badly": [[call("add", a=1)], ["It cannot be added."]],
             "fail": [[call("explode")], ["It failed."]],
+            "pay": [[call("pay", amount=5)], ["Told."]],
             "pay 5": [["Paying. ", call("pay", amount=5)], ["Result told."]],
             "pay both": [[call("pay", amount=1), call("pay", amount=2)], ["Both told."]],
             "pay in turn": [[call("pay", amount=1)], [call("pay", amount=2)], ["All told."]],
@@ -253,6 +255,7 @@ async def staged(
     services: Services | None = None,
     stores: Stores | None = None,
     cut_off: bool = False,
+    may_decide: MayDecide | None = None,
 ) -> AsyncIterator[Stage]:
     """Serve a stage with uvicorn on loopback.
 
@@ -270,6 +273,7 @@ async def staged(
         or dataclasses.replace(Settings(), keep_alive_seconds=5.0, drain_seconds=drain),
         services=services,
         stores=stores,
+        may_decide=may_decide,
     )
     try:
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:

@@ -137,3 +137,43 @@ def test_responses_carry_their_names() -> None:
     (told,) = left(SAID, CALLED, PAID).respond
     assert isinstance(told, types.FunctionResponse)
     assert told.name == "pay"
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (CallState.DONE, {"paid": 5}),
+        (CallState.FAILED, {"error": "No money."}),
+        (CallState.DENIED, {"error": "Denied by policy; no person was asked."}),
+    ],
+)
+def test_what_a_policy_decided_is_told_as_it_was_recorded(
+    state: CallState, told: dict[str, object]
+) -> None:
+    error = "No money." if state is CallState.FAILED else None
+    alone = row(state, automatic=True, result={"paid": 5}, error=error)
+    after = left(SAID, CALLED, rows=(alone,))
+    assert (after.deliver, given(after)) == ((), [("c1", told)])
+
+
+def test_a_result_that_is_no_object_is_wrapped() -> None:
+    after = left(SAID, CALLED, rows=(row(CallState.DONE, automatic=True, result=[5]),))
+    assert given(after) == [("c1", {"result": [5]})]
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(CallState.APPROVED, "was not run"), (CallState.UNKNOWN, "not known whether")],
+)
+def test_what_a_policy_let_through_and_nobody_saw_end_is_not_run_again(
+    state: CallState, told: str
+) -> None:
+    after = left(SAID, CALLED, rows=(row(state, automatic=True),))
+    ((call_id, said),) = given(after)
+    assert (after.deliver, call_id) == ((), "c1")
+    assert told in str(said)
+
+
+def test_what_a_policy_decided_and_adk_went_on_with_is_over() -> None:
+    alone = row(CallState.DONE, automatic=True)
+    assert left(SAID, CALLED, PAID, TOLD, rows=(alone,)) == Aftermath()

@@ -49,7 +49,9 @@ def test_approval_is_its_card_with_ids_and_input() -> None:
     assert approval_json(held_call()) == BASE | {
         "id": "adk-1",
         "chatId": "chat",
+        "owner": "ann",
         "input": {"amount": 5},
+        "argumentsHash": held_call().arguments_hash,
     }
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Iterator
+
 import pytest
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
@@ -746,3 +749,44 @@ def test_output_of_a_denied_node_is_not_shown(translator: EventTranslator) -> No
     approval = f"wf_tool_confirmation:wf@1/pay@1@{INVOCATION}"
     list(translator.answer(answered(approval, f"{approval}#call", "denied")))
     assert feed(translator, event(output={"x": 1}, node_info={"path": "wf@1/pay@1"})) == []
+
+
+def test_what_a_policy_let_through_is_told_between_the_call_and_its_result(
+    translator: EventTranslator,
+) -> None:
+    told = feed(translator, event(call("c1", amount=5)))
+    decided = dataclasses.replace(answered("auto-1", "c1"), automatic=True)
+    translator.decided(decided)
+    told += feed(translator, event(response("c1", paid=5)), event(text("Paid.")))
+    told += translator.finish()
+    assert told.count(decided) == 1
+    at = told.index(decided)
+    kind = [chunk["type"] for chunk in shown(told[:at])][-1]
+    assert kind == "tool-input-available"
+    assert shown(told[at + 1 :])[0]["type"] == "tool-output-available"
+
+
+def test_what_a_policy_refused_is_denied_and_its_result_not_shown(
+    translator: EventTranslator,
+) -> None:
+    told = feed(translator, event(call("c1", amount=5)))
+    translator.decided(dataclasses.replace(answered("auto-1", "c1", "denied"), automatic=True))
+    told += feed(translator, event(response("c1", error="Denied by policy.")))
+    told += translator.finish()
+    assert "tool-output-error" not in kinds(told)
+    assert kinds(told).count("tool-output-denied") == 1
+
+
+@pytest.mark.parametrize(
+    "end",
+    [EventTranslator.finish, EventTranslator.stop, lambda translator: translator.fail("Broken.")],
+)
+def test_what_a_policy_decided_is_told_also_if_no_result_comes(
+    translator: EventTranslator, end: Callable[[EventTranslator], Iterator[Entry]]
+) -> None:
+    told = feed(translator, event(call("c1", amount=5)))
+    decided = dataclasses.replace(answered("auto-1", "c1"), automatic=True)
+    translator.decided(decided)
+    told += end(translator)
+    assert told.index(decided) < len(told) - 1
+    assert kinds(told[told.index(decided) :])[1] == "tool-output-error"

@@ -115,6 +115,24 @@ def test_end_of_a_wait_without_approval_shows_only_its_consequence() -> None:
     assert rendered(ADK, answered("approved", approval=False)) == []
 
 
+@pytest.mark.parametrize("outcome", ["approved", "denied"])
+def test_what_a_policy_decided_is_a_whole_story_to_v7_and_its_end_to_others(
+    outcome: Outcome,
+) -> None:
+    decided = dataclasses.replace(answered(outcome, "policy"), automatic=True)
+    card = DataChunk("approval", {"status": outcome}, id="a1")
+    denied = [ToolOutputDeniedChunk("c1")] if outcome == "denied" else []
+    assert rendered(AI_SDK_7, decided) == [
+        ToolApprovalRequestChunk("a1", "c1", is_automatic=True),
+        ToolApprovalResponseChunk("a1", outcome == "approved", "policy"),
+        card,
+        *denied,
+    ]
+    assert rendered(AI_SDK_6, decided) == [card, *denied]
+    told = [ToolOutputErrorChunk("c1", "Denied by policy; no person was asked.")]
+    assert rendered(ADK, decided) == (told if denied else [])
+
+
 def test_adk_profile_shows_a_held_call_as_a_confirmation_tool() -> None:
     asked: JsonValue = {
         "originalFunctionCall": {"id": "c1", "name": "pay", "args": {"amount": 5}},
@@ -140,7 +158,11 @@ def test_adk_profile_shows_the_payload_that_a_tool_asks_to_be_filled() -> None:
 def test_adk_profile_shows_a_refusal_as_not_confirmed_and_failed(outcome: Outcome) -> None:
     answer = answered(outcome, "too much")
     assert rendered(ADK, answer) == [
-        ToolOutputAvailableChunk("a1", {"confirmed": False}),
+        # Only a denial is somebody's no.
+        ToolOutputAvailableChunk(
+            "a1",
+            {"confirmed": False} | ({} if outcome == "denied" else {"outcome": outcome}),
+        ),
         ToolOutputErrorChunk("c1", outcome_text(answer)),
     ]
 

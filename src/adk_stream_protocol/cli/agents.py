@@ -27,7 +27,11 @@ __all__ = ["DEMO_RULES", "demo_agent", "gemini_demo_agent", "load_agent", "model
 
 DEMO_RULES: Final = {
     "process_payment": ToolRule(
-        title="Send money", hint="Nothing is sent unless you approve.", risk="high"
+        title="Send money",
+        hint="Nothing is sent unless you approve.",
+        risk="high",
+        editable=True,
+        remember=True,
     ),
     "get_location": ToolRule(
         title="Share where you are",

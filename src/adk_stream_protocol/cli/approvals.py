@@ -13,9 +13,11 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from adk_stream_protocol.cli.arguments import ApprovalsOptions
+from adk_stream_protocol.cli.explain import explained, step_text
 from adk_stream_protocol.cli.text import json_text, table, visible
 from adk_stream_protocol.errors import BadRequest
-from adk_stream_protocol.wire.values import JsonValue, as_object
+from adk_stream_protocol.server.routes import CLI_AGENT
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object
 
 __all__ = ["approvals"]
 
@@ -29,6 +31,7 @@ _FIELDS: Final = (
     ("hint", "hint"),
     ("risk", "risk"),
     ("status", "status"),
+    ("owner", "owner"),
     ("created", "createdAt"),
     ("expires", "expiresAt"),
     ("decided", "decidedAt"),
@@ -47,7 +50,7 @@ def approvals(options: ApprovalsOptions) -> int:
     try:
         with httpx.Client(
             base_url=options.server,
-            headers=list(options.headers),
+            headers=[("user-agent", CLI_AGENT), *options.headers],
             timeout=_SECONDS,
             # A proxy does not reach this machine.
             trust_env=host not in {"localhost", "127.0.0.1", "::1"},
@@ -76,25 +79,45 @@ def _host(server: str) -> str:
 
 
 def _do(options: ApprovalsOptions, client: httpx.Client) -> int:
-    if options.approval_id is None:
-        query = {} if options.status is None else {"status": options.status}
-        response = client.get("/api/approvals", params=query)
-    else:
-        path = f"/api/approvals/{quote(options.approval_id, safe='')}"
-        response = client.get(path) if options.action == "show" else _decide(options, client, path)
-    try:
-        answer = as_object(response.json())
-    except ValueError:
-        answer = {}
+    if options.action == "export":
+        return _export(options, client)
+    response = _ask(options, client)
+    answer = _object(response)
     if response.status_code == 409 and "status" in answer:
         return _settled_before(options, answer)
     if response.status_code != 200 or not answer:
         return _refused(response, answer)
+    if options.action == "explain":
+        return _explain(options, client, answer)
     _show(options, answer)
     return 0
 
 
-def _decide(options: ApprovalsOptions, client: httpx.Client, path: str) -> httpx.Response:
+def _ask(options: ApprovalsOptions, client: httpx.Client) -> httpx.Response:
+    match options.action:
+        case "list":
+            query = {} if options.status is None else {"status": options.status}
+            return client.get("/api/approvals", params=query)
+        case "approve" | "deny":
+            return client.post(_path(options), json=_decision(options))
+        case "resolve":
+            return client.post(f"{_path(options)}/resolve", json=_resolution(options))
+        case _:
+            return client.get(_path(options))
+
+
+def _path(options: ApprovalsOptions) -> str:
+    return f"/api/approvals/{quote(options.approval_id or '', safe='')}"
+
+
+def _object(response: httpx.Response) -> JsonObject:
+    try:
+        return as_object(response.json())
+    except ValueError:
+        return {}
+
+
+def _decision(options: ApprovalsOptions) -> dict[str, JsonValue]:
     # The id makes a repeated request of this one command recognisable.
     body: dict[str, JsonValue] = {
         "approved": options.action == "approve",
@@ -102,7 +125,58 @@ def _decide(options: ApprovalsOptions, client: httpx.Client, path: str) -> httpx
     }
     if options.reason is not None:
         body["reason"] = options.reason
-    return client.post(path, json=body)
+    if options.remember:
+        body["remember"] = True
+    if options.edited is not None:
+        body["input"] = _json("--input", options.edited)
+    return body
+
+
+def _resolution(options: ApprovalsOptions) -> dict[str, JsonValue]:
+    body: dict[str, JsonValue] = {"outcome": options.outcome}
+    if options.result is not None:
+        body["result"] = _json("--result", options.result)
+    if options.reason is not None:
+        body["reason"] = options.reason
+    return body
+
+
+def _json(name: str, text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        raise BadRequest(
+            f"{name} is not JSON. Write it as one word, such as {name} '{{\"amount\": 5}}'.",
+            code="bad_json",
+        ) from None
+    return value
+
+
+def _explain(options: ApprovalsOptions, client: httpx.Client, approval: JsonObject) -> int:
+    response = client.get(f"{_path(options)}/trail")
+    told = _object(response)
+    if response.status_code != 200:
+        return _refused(response, told)
+    if options.as_json:
+        print(json.dumps({"approval": approval, "trail": told.get("trail")}, indent=2))
+    else:
+        entries = told.get("trail")
+        trail = map(as_object, entries if isinstance(entries, list) else [])
+        print("\n".join(explained(approval, list(trail))))
+    return 0
+
+
+def _export(options: ApprovalsOptions, client: httpx.Client) -> int:
+    query = {} if options.since is None else {"since": options.since}
+    if options.with_arguments:
+        query["arguments"] = "true"
+    with client.stream("GET", "/api/audit", params=query) as response:
+        if response.status_code != 200:
+            response.read()
+            return _refused(response, _object(response))
+        for line in response.iter_lines():
+            print(line)
+    return 0
 
 
 def _show(options: ApprovalsOptions, answer: Mapping[str, JsonValue]) -> None:
@@ -113,12 +187,23 @@ def _show(options: ApprovalsOptions, answer: Mapping[str, JsonValue]) -> None:
         case "list":
             found = answer.get("approvals")
             _print_list(found if isinstance(found, list) else [], options.status)
-        case "show":
+        case "show" | "explain" | "export":
             _print_one(answer)
         case "approve" | "deny":
             what = "Approved" if options.action == "approve" else "Denied"
             tool = visible(str(answer.get("toolName")))
-            print(f"{what}: {tool} {json_text(answer.get('input'))}. The chat continues by itself.")
+            arguments = answer.get("editedInput") or answer.get("input")
+            print(f"{what}: {tool} {json_text(arguments)}. {_next(answer)}")
+        case "resolve":
+            tool = visible(str(answer.get("toolName")))
+            print(f"Resolved: {tool} is {answer.get('status')} now.")
+
+
+def _next(approval: JsonObject) -> str:
+    """Return what follows a decision."""
+    if approval.get("status") != "pending":
+        return "The chat continues by itself."
+    return f"It waits for {step_text(approval)} now."
 
 
 def _print_list(found: Sequence[JsonValue], status: str | None) -> None:
@@ -149,9 +234,13 @@ def _print_one(approval: Mapping[str, JsonValue]) -> None:
     for label, name in _FIELDS:
         if approval.get(name):
             print(f"{label:<8} {visible(str(approval[name]))}")
+    if approval.get("step"):
+        print(f"step     {step_text(approval)}")
     print("input")
     for name, value in as_object(approval.get("input")).items():
         print(f"  {visible(name)} = {json_text(value)}")
+    if approval.get("editedInput"):
+        print(f"run with {json_text(approval['editedInput'])}")
 
 
 def _until(moment: str, now: datetime.datetime) -> str:
@@ -170,7 +259,8 @@ def _settled_before(options: ApprovalsOptions, approval: Mapping[str, JsonValue]
     by = approval.get("decidedBy")
     reason = approval.get("reason")
     _complain(
-        f"Too late: {visible(str(approval.get('toolName')))} is {approval.get('status')} already"
+        f"{'Too late' if options.action != 'resolve' else 'Not unknown'}: "
+        f"{visible(str(approval.get('toolName')))} is {approval.get('status')} already"
         + (f", decided by {visible(str(by))}" if by else "")
         + (f" ({visible(str(reason))})" if reason else "")
         + ". Nothing was changed."

@@ -52,15 +52,27 @@ class ServeOptions:
 class ApprovalsOptions:
     """`adk-stream approvals`."""
 
-    action: Literal["list", "show", "approve", "deny"]
+    action: Literal["list", "show", "explain", "approve", "deny", "resolve", "export"]
     server: str
     headers: tuple[tuple[str, str], ...]
     as_json: bool
     approval_id: str | None = None
-    """None for `list`."""
+    """None for `list` and `export`."""
     status: str | None = None
     """For `list`: only these; None: all."""
     reason: str | None = None
+    edited: str | None = None
+    """For `approve`: the arguments to run instead, as JSON."""
+    remember: bool = False
+    """For `approve`: all later calls of the tool in the chat, too."""
+    outcome: Literal["done", "failed"] | None = None
+    """For `resolve`: how it ended."""
+    result: str | None = None
+    """For `resolve`: what the tool would have returned, as JSON."""
+    since: str | None = None
+    """For `export`: only what happened from then on."""
+    with_arguments: bool = False
+    """For `export`: the arguments themselves, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,12 @@ def _approvals_options(parsed: argparse.Namespace) -> ApprovalsOptions:
         approval_id=getattr(parsed, "id", None),
         status=None if status == "all" else status,
         reason=getattr(parsed, "reason", None),
+        remember=getattr(parsed, "remember", False),
+        edited=getattr(parsed, "edited", None),
+        outcome=getattr(parsed, "outcome", None),
+        result=getattr(parsed, "result", None),
+        since=getattr(parsed, "since", None),
+        with_arguments=getattr(parsed, "with_arguments", False),
     )
 
 
@@ -203,10 +221,51 @@ def _add_approvals(approvals: argparse.ArgumentParser) -> None:
     )
     show = actions.add_parser("show", parents=[common], help="show one approval")
     show.add_argument("id", metavar="ID")
+    explain = actions.add_parser(
+        "explain", parents=[common], help="tell the life of one approval in sentences"
+    )
+    explain.add_argument("id", metavar="ID")
     for name in ("approve", "deny"):
         decide = actions.add_parser(name, parents=[common], help=f"{name}; the chat continues")
         decide.add_argument("id", metavar="ID")
         decide.add_argument("--reason", help="told to the agent; at most 500 characters")
+        if name == "approve":
+            decide.add_argument(
+                "--input",
+                dest="edited",
+                metavar="JSON",
+                help="run it with these arguments instead, where the tool allows it",
+            )
+            decide.add_argument(
+                "--remember",
+                action="store_true",
+                help="approve all later calls of the tool in this chat too, where it allows it",
+            )
+    _add_resolve(
+        actions.add_parser(
+            "resolve", parents=[common], help="say how a call ended whose status is unknown"
+        )
+    )
+    export = actions.add_parser(
+        "export", parents=[common], help="print the audit trail, one JSON object a line"
+    )
+    export.add_argument(
+        "--since", metavar="TIME", help="such as 2026-11-01 or 2026-11-01T12:00:00Z (all)"
+    )
+    export.add_argument(
+        "--with-arguments", action="store_true", help="the arguments too, not just their hash"
+    )
+
+
+def _add_resolve(resolve: argparse.ArgumentParser) -> None:
+    resolve.add_argument("id", metavar="ID")
+    outcome = resolve.add_mutually_exclusive_group(required=True)
+    for name, what in (("done", "it took effect"), ("failed", "it did not")):
+        outcome.add_argument(
+            f"--{name}", dest="outcome", action="store_const", const=name, help=what
+        )
+    resolve.add_argument("--result", metavar="JSON", help="what the tool would have returned")
+    resolve.add_argument("--reason", help="how you know; at most 500 characters")
 
 
 def _port(text: str) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -21,11 +21,13 @@ from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
-from adk_stream_protocol.errors import NotFound, trace_of
+from adk_stream_protocol.errors import NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.policy import Reconciled
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
+from adk_stream_protocol.translation.cards import card
 from adk_stream_protocol.translation.history import (
     PastTurn,
     messages_of,
@@ -98,8 +100,13 @@ class Conversations:
 
     # What a client asks for
 
-    async def submit(self, request: ChatRequest, user: UserId) -> Reply:
+    async def submit(self, request: ChatRequest, user: UserId, *, via: str = "chat") -> Reply:
         """Do what a chat request asks for and return its reply.
+
+        Args:
+            request: what the client sent.
+            user: who sent it.
+            via: from where, for the audit trail.
 
         Raises:
             ClientFault: the request cannot be done; the message says why and what to do.
@@ -109,7 +116,7 @@ class Conversations:
         instruction = interpret(request, await self._held(chat_id, user))
         match instruction:
             case Say():
-                await self._answer_first(instruction, chat_id, user)
+                await self._answer_first(instruction, chat_id, user, via=via)
                 draft = await self.preparation.say(instruction, chat_id, user)
                 return await self.turns.begin(draft)
             case Regenerate():
@@ -117,7 +124,7 @@ class Conversations:
                     await self.preparation.regenerate(instruction, chat_id, user)
                 )
             case Answers(answers):
-                return await self._answered(answers, chat_id, user)
+                return await self._answered(answers, chat_id, user, via=via)
             case _:
                 assert_never(instruction)
 
@@ -127,7 +134,10 @@ class Conversations:
         turn = await self._latest(chat_id)
         if turn is None:
             return None
-        reply = LoggedReply(chat_id, self.stores.log, turn.reply_id)
+        # A step may have been approved since they were written.
+        held = await self.stores.calls.of_chat(chat_id)
+        cards = {call.approval_id: card(call) for call in held if call.state is CallState.PENDING}
+        reply = LoggedReply(chat_id, self.stores.log, turn.reply_id, cards=cards)
         retained = turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
         return reply if retained else None
 
@@ -147,38 +157,67 @@ class Conversations:
         return bool(cancelled)
 
     async def decide(
-        self, decision: Decision, user: UserId, *, by: str, decision_id: str | None = None
+        self, decision: Decision, user: UserId, *, via: str, decision_id: str | None = None
     ) -> tuple[Ruling, HeldCall]:
         """Decide a held call away from its chat; the chat continues by itself.
 
         Raises:
-            NotFound: there is no such call, or it is not this user's.
+            NotFound: there is no such call, or it is none of this user's.
+            NotYours: others decide it.
         """
         await self.approval(decision.approval_id, user)
         ruling, call = await self.ledger.answer(
-            decision, owner=user, by=by, decision_id=decision_id
+            decision, user=user, via=via, decision_id=decision_id
         )
         # For whoever waits for this very call, in any process.
         self.stores.wake.hint(call.approval_id)
-        await self._continue(call.chat_id, user)
+        await self._continue(call.chat_id, call.owner)
         return ruling, call
 
     async def approvals(self, user: UserId, state: CallState | None = None) -> Sequence[HeldCall]:
-        """Return the user's held calls that need a decision, oldest first."""
-        calls = await self.stores.calls.of_owner(user, state)
-        return [call for call in calls if call.approval]
+        """Return the user's held calls that need a decision, and others' that wait for them."""
+        own = await self.stores.calls.of_owner(user, state)
+        waits = state in {None, CallState.PENDING}
+        others = await self.ledger.waiting_for(user) if waits else ()
+        found = [call for call in (*own, *others) if call.approval]
+        return sorted(found, key=lambda call: call.created_at)
 
     async def approval(self, approval_id: ApprovalId, user: UserId) -> HeldCall:
-        """Return one held call of the user's.
+        """Return one held call that the user may see.
 
         Raises:
-            NotFound: there is no such call, or it is not this user's.
+            NotFound: there is no such call, or it is none of this user's.
         """
-        call = await self.ledger.owned(approval_id, user)
+        call = await self.ledger.visible(approval_id, user)
         if not call.approval:
             # A question or a sign-in is answered in its chat, and may hold what no client sees.
             raise NotFound("No such approval.", code="unknown_call")
         return call
+
+    async def resolve(
+        self,
+        approval_id: ApprovalId,
+        user: UserId,
+        known: Reconciled,
+        *,
+        reason: str | None,
+        via: str,
+    ) -> tuple[Ruling, HeldCall]:
+        """Record how a call ended of which nobody knew; `conflict`: it is known already.
+
+        Raises:
+            NotFound: there is no such call, or it is none of this user's.
+            NotYours: others decide it.
+        """
+        await self.approval(approval_id, user)
+        return await self.ledger.resolve(approval_id, user, known, reason=reason, via=via)
+
+    async def audit(self, user: UserId) -> AsyncGenerator[HeldCall, None]:
+        """Yield every approval that the user may see, whatever became of it, oldest first."""
+        async with aclosing(self.ledger.seen_by(user)) as calls:
+            async for call in calls:
+                if call.approval:
+                    yield call
 
     # Chats
 
@@ -230,34 +269,52 @@ class Conversations:
         await self.sessions.describe(chat_id, user)
         async with self.turns.taken(chat_id, user):
             await self.stores.calls.cancel(chat_id)
+            # A new chat may get the same id.
+            await self.stores.calls.unremember(chat_id)
             await self.sessions.delete(chat_id, user)
 
     # Answers
 
-    async def _answered(self, answers: Iterable[Answer], chat_id: ChatId, user: UserId) -> Reply:
-        calls, brought = await self._record(answers, user)
+    async def _answered(
+        self, answers: Iterable[Answer], chat_id: ChatId, user: UserId, *, via: str
+    ) -> Reply:
+        calls, brought = await self._record(answers, user, via)
         ready = await self._ready(chat_id)
         for call in calls:
             if call.invocation_id in ready:
                 return await self._begin_when_free(call, user, brought)
+        waiting = [call for call in calls if call.state is CallState.PENDING]
         # Another server may have delivered the answer since it was recorded.
-        settled = await self.ledger.owned(calls[-1].approval_id, user)
-        return await self._outcome(settled, user, brought)
+        settled = await self.ledger.owned((waiting or calls)[-1].approval_id, user)
+        # What still waits is asked for again: the client shows it as answered.
+        again = waiting if settled.state is CallState.PENDING else ()
+        return await self._outcome(settled, user, brought, again=again)
 
     async def _record(
-        self, answers: Iterable[Answer], user: UserId
+        self, answers: Iterable[Answer], user: UserId, via: str
     ) -> tuple[list[HeldCall], frozenset[str]]:
         """Record answers; return the calls, and those whose output counts as the caller's."""
         calls: list[HeldCall] = []
         brought: set[str] = set()
         for answer in answers:
-            ruling, call = await self.ledger.answer(answer, owner=user, by=user)
+            try:
+                ruling, call = await self.ledger.answer(answer, user=user, via=via)
+            except NotYours:
+                # The reply shows who is asked.
+                ruling, call = "conflict", await self.ledger.owned(answer.approval_id, user)
             calls.append(call)
             if isinstance(answer, Output) and ruling != "conflict":
                 brought.add(call.call_id)
         return calls, frozenset(brought)
 
-    async def _outcome(self, call: HeldCall, user: UserId, brought: frozenset[str]) -> Reply:
+    async def _outcome(
+        self,
+        call: HeldCall,
+        user: UserId,
+        brought: frozenset[str],
+        *,
+        again: Sequence[HeldCall] = (),
+    ) -> Reply:
         """Return how things stand: the continuation's reply, or a note that more is awaited."""
         turn = await self._latest(call.chat_id)
         if call.delivered_in is not None:
@@ -265,13 +322,14 @@ class Conversations:
             if turn is not None and call.delivered_in in {turn.reply_id, turn.origin}:
                 return self.turns.reading(turn, known=brought)
             return ToldReply(call.chat_id, await self.preparation.outcome(call, user))
-        return ToldReply(call.chat_id, await self.preparation.standing(call, user))
+        standing = await self.preparation.standing(call, user, again=again)
+        return ToldReply(call.chat_id, standing)
 
-    async def _answer_first(self, said: Say, chat_id: ChatId, user: UserId) -> None:
+    async def _answer_first(self, said: Say, chat_id: ChatId, user: UserId, *, via: str) -> None:
         """Deliver decisions that travelled with a message before the message itself."""
         if not said.answers:
             return
-        calls, _ = await self._record(said.answers, user)
+        calls, _ = await self._record(said.answers, user, via)
         ready = await self._ready(chat_id)
         first = {call.invocation_id: call for call in calls if call.invocation_id in ready}
         for call in first.values():

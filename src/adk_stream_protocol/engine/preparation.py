@@ -31,7 +31,7 @@ from adk_stream_protocol.identifiers import (
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Log, TurnRecord
-from adk_stream_protocol.translation.cards import call_answered
+from adk_stream_protocol.translation.cards import call_answered, call_held
 from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.translation.history import PastTurn, past_turns, retell, stamp
@@ -167,15 +167,23 @@ class Preparation:
         since = asked[-1] + 1 if asked else len(told) - 1
         return [StartChunk(turn.message_id), *told[since:]]
 
-    async def standing(self, call: HeldCall, owner: UserId) -> list[Entry]:
-        """Return how a call stands whose continuation waits for more answers."""
+    async def standing(
+        self, call: HeldCall, owner: UserId, *, again: Sequence[HeldCall] = ()
+    ) -> list[Entry]:
+        """Return how a call stands whose continuation waits for more answers.
+
+        Args:
+            call: the call.
+            owner: whose it is.
+            again: the calls to ask for again, because their answer did not end the wait.
+        """
         turn = await self._past(call.chat_id, owner, call.invocation_id)
         calls = await self.ledger.calls.of_chat(call.chat_id)
         siblings = [row for row in calls if row.invocation_id == call.invocation_id]
         answered = [call_answered(row) for row in siblings if row.decided_at is not None]
         finish = FinishChunk("tool-calls")
         if any(row.state is CallState.PENDING for row in siblings):
-            return [StartChunk(turn.message_id), *answered, finish]
+            return [StartChunk(turn.message_id), *answered, *map(call_held, again), finish]
         # Only outputs are awaited. Without a new step the stock helper finds every approval
         # answered and sends again, for ever.
         step: list[Entry] = [StartStepChunk(), *answered, FinishStepChunk()]
@@ -232,7 +240,8 @@ class Preparation:
         stored = await self._responses(draft.chat_id, draft.owner)
         lost: list[ApprovalId] = []
         for call in await self.ledger.calls.of_chat(draft.chat_id):
-            if call.delivered_in != draft.reply_id:
+            if call.delivered_in != draft.reply_id or call.automatic:
+                # What a policy decided was never ADK's to get.
                 continue
             if call.state is CallState.APPROVED and (turn.stopped or call.request_id in stored):
                 # Stopped; or ADK has the answer and will not ask again. The tool never started.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from adk_stream_protocol.identifiers import ChatId, ReplyId
+from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
 from adk_stream_protocol.ports import Batch, Log
 from adk_stream_protocol.wire.chunks import ToolOutputAvailableChunk, ToolOutputErrorChunk
-from adk_stream_protocol.wire.entries import Entry, OwnBegins
+from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.values import JsonObject
 
 __all__ = ["LoggedReply", "Reply", "ToldReply"]
 
@@ -37,6 +39,8 @@ class LoggedReply(Reply):
     """True: skip what retells the message, because the reader has it."""
     known: frozenset[str] = frozenset()
     """Calls whose output this reader itself brought; it is not sent back."""
+    cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
+    """How calls that wait stand now, where that is newer than what was written."""
     _cursor: int = 0
     """How many entries of the log were read."""
 
@@ -57,8 +61,13 @@ class LoggedReply(Reply):
                 own = [] if self.own_only else own
                 self.own_only = False
             elif not self._has(entry):
-                own.append(entry)
+                own.append(self._renewed(entry))
         return [] if self.own_only else own
+
+    def _renewed(self, entry: Entry) -> Entry:
+        if isinstance(entry, CallHeld) and entry.approval_id in self.cards:
+            return dataclasses.replace(entry, card=self.cards[ApprovalId(entry.approval_id)])
+        return entry
 
     def _has(self, entry: Entry) -> bool:
         if isinstance(entry, ToolOutputAvailableChunk | ToolOutputErrorChunk):

@@ -22,7 +22,7 @@ from adk_stream_protocol.held_calls.gate import RunScope, run_scope
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.identifiers import InvocationId, ReplyId
 from adk_stream_protocol.ports import AgentRun, Log
-from adk_stream_protocol.translation.cards import card
+from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
 from adk_stream_protocol.translation.history import lane_of
 from adk_stream_protocol.wire.entries import CallHeld, Entry
@@ -111,6 +111,7 @@ class Turn:
                 async with aclosing(run.events()) as events:
                     async for event in events:
                         self._last = event
+                        self._note_decided()
                         await self._write(self.translator.feed(event))
         except BaseException as error:
             # ADK raises whatever the model, a callback or a tool did; after a stop it does not
@@ -119,7 +120,14 @@ class Turn:
                 raise
             logger.info("run ended by stop", extra=self._ids())
 
+    def _note_decided(self) -> None:
+        """Let the translator know what a policy decided since the last event."""
+        for call in self.scope.decided:
+            self.translator.decided(call_answered(call))
+        self.scope.decided.clear()
+
     async def _conclude(self) -> None:
+        self._note_decided()
         text = self.translator.unfinished_text
         if self.scope.stopping or self.translator.aborted:
             await self._write(self.translator.stop())
@@ -136,6 +144,7 @@ class Turn:
 
     async def _fail(self, error: BaseException) -> None:
         self.failed = True
+        self._note_decided()
         error_id = self._error_id()
         logger.error("turn failed: %s", trace_of(error), extra={**self._ids(), "error": error_id})
         public = error.public_message if isinstance(error, AdkStreamError) else None
@@ -159,12 +168,14 @@ class Turn:
     async def _opened(self, held: CallHeld) -> CallHeld:
         """Store the held call before anyone can see it, and so answer it."""
         invocation = self._last.invocation_id if self._last is not None else ""
+        agent = self._last.author if self._last is not None else ""
         call = await self.ledger.open(
             held,
             owner=self.scope.owner,
             chat_id=self.scope.chat_id,
             invocation_id=InvocationId(invocation),
             lane=lane_of(self._last) if self._last is not None else "",
+            schema=self.scope.schemas.get((agent, held.tool_name)),
         )
         return dataclasses.replace(held, card=card(call), hint=call.hint or held.hint)
 

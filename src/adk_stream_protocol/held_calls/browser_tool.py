@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -30,17 +31,8 @@ class BrowserTool(FunctionTool):
     ) -> None:
         super().__init__(func)
         shown = rule or ToolRule()
-        self.custom_metadata = {
-            RULE_KEY: ToolRule(
-                title=shown.title,
-                hint=shown.hint,
-                risk=shown.risk,
-                expires_in=shown.expires_in,
-                browser=True,
-                approval=require_confirmation,
-                ui=shown.ui,
-            )
-        }
+        carried = dataclasses.replace(shown, browser=True, approval=require_confirmation)
+        self.custom_metadata = {RULE_KEY: carried}
 
     @override
     async def check_require_confirmation(

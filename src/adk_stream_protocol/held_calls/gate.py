@@ -7,30 +7,38 @@ state of their own; what they need to know of the run comes from the `RunScope` 
 
 from __future__ import annotations
 
+import copy
+import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from typing_extensions import override
 
 from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.held_calls.automatic import Asked, decide_alone
+from adk_stream_protocol.held_calls.editing import schemas_of, with_changes
 from adk_stream_protocol.held_calls.ledger import Ledger
-from adk_stream_protocol.identifiers import CallId, ChatId, ReplyId, UserId
+from adk_stream_protocol.identifiers import CallId, ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
 from adk_stream_protocol.wire.profiles import outcome_text
-from adk_stream_protocol.wire.values import JsonValue, as_object, digest, jsonable
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, digest, jsonable
 
 __all__ = ["CallBook", "Gate", "RunScope", "run_scope"]
 
@@ -68,6 +76,12 @@ class RunScope:
     """When each running tool started, by the event loop's clock."""
     spans: dict[str, Span] = field(default_factory=dict)
     """What an operator sees of each running tool."""
+    schemas: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
+    """What the arguments of editable tools must look like, by agent and tool."""
+    decided: list[HeldCall] = field(default_factory=list)
+    """The calls that a policy decided, which the reply is yet to tell of."""
+    edited: dict[str, JsonObject] = field(default_factory=dict)
+    """The calls that run with changed arguments, which the model is yet to be told of."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
     stored: Callable[[], Awaitable[None]] | None = None
@@ -192,6 +206,16 @@ class Gate(BasePlugin):
         self._policy = ledger.policy
 
     @override
+    async def before_model_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest
+    ) -> LlmResponse | None:
+        scope = run_scope.get()
+        if scope is not None:
+            for name, schema in schemas_of(llm_request, self._policy.is_editable):
+                scope.schemas[callback_context.agent_name, name] = schema
+        return None
+
+    @override
     async def before_tool_callback(
         self,
         *,
@@ -209,10 +233,30 @@ class Gate(BasePlugin):
         if self._policy.rule_of(tool).browser:
             return await self._hand_to_browser(scope, tool, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
-            # ADK's own gate asks; all there is to decide here is whether it may.
-            return await self._refuse_more(scope)
+            return await self._ask(scope, tool, tool_args, tool_context)
         scope.started(tool_context.function_call_id or "", None, tool.name)
         return None
+
+    @override
+    async def after_tool_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        result: dict[str, Any],
+    ) -> dict[str, Any] | None:
+        scope = run_scope.get()
+        call_id = tool_context.function_call_id or ""
+        edited = None if scope is None else scope.edited.pop(call_id, None)
+        if edited is None or call_id in tool_context.actions.requested_tool_confirmations:
+            return None
+        if tool.is_long_running and not result:
+            # Its result comes from outside, later.
+            return None
+        # ADK asks the agent's own callbacks only if no plugin answers; they must not be skipped.
+        own = await _agents_answer(tool, tool_args, tool_context, result)
+        return with_changes(result if own is None else own, edited)
 
     @override
     async def on_tool_error_callback(
@@ -239,6 +283,37 @@ class Gate(BasePlugin):
             return None
         # Without a result ADK ends the whole run, and the client's tool part would wait for ever.
         return {"error": self._policy.error_text(tool.name, error)}
+
+    async def _ask(
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+    ) -> dict[str, Any] | None:
+        asked = Asked(
+            call_id=CallId(tool_context.function_call_id or ""),
+            tool_name=tool.name,
+            arguments=as_object(jsonable(tool_args)),
+            owner=scope.owner,
+            chat_id=scope.chat_id,
+            invocation_id=InvocationId(tool_context.invocation_id),
+            reply_id=scope.holder,
+        )
+        rule = self._policy.rule_of(tool)
+        # A workflow's tool node has no call id: there would be no part to show the decision on.
+        call = await decide_alone(self._ledger, rule, asked) if asked.call_id else None
+        if call is None:
+            # ADK's own gate asks; all there is to decide here is whether it may.
+            return await self._refuse_more(scope)
+        scope.decided.append(call)
+        claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
+        if claimed is None:
+            return _refusal(call)
+        scope.started(call.call_id, claimed, tool.name)
+        # ADK's own gate comes next, and finds it confirmed.
+        tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
+        return None
 
     async def _refuse_more(self, scope: RunScope) -> dict[str, Any] | None:
         """Return the refusal if no more calls may wait for this user."""
@@ -281,6 +356,11 @@ class Gate(BasePlugin):
         if claimed is None:
             return _refusal(call)
         scope.started(call_id, claimed, claimed.tool_name)
+        if claimed.edited is not None:
+            # ADK runs the tool with this very dictionary.
+            tool_args.clear()
+            tool_args.update(copy.deepcopy(dict(claimed.edited)))
+            scope.edited[call_id] = claimed.edited
         return None
 
     async def _held(self, scope: RunScope, tool_context: ToolContext) -> HeldCall | None:
@@ -311,9 +391,28 @@ def _refusal(call: HeldCall | None) -> dict[str, Any]:
 
 
 def _result(call: HeldCall) -> dict[str, Any]:
+    result: dict[str, Any] = {"result": call.result}
     if call.error is not None:
-        return {"error": call.error}
-    return dict(call.result) if isinstance(call.result, dict) else {"result": call.result}
+        result = {"error": call.error}
+    elif isinstance(call.result, dict):
+        result = dict(call.result)
+    return result if call.edited is None else with_changes(result, call.edited)
+
+
+async def _agents_answer(
+    tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Return what the agent's own callbacks make of a result, as ADK would ask them."""
+    agent = tool_context.get_invocation_context().agent
+    callbacks: Sequence[Callable[..., Any]] = (
+        agent.canonical_after_tool_callbacks if isinstance(agent, LlmAgent) else ()
+    )
+    for callback in callbacks:
+        told = callback(tool=tool, args=tool_args, tool_context=tool_context, tool_response=result)
+        answer = await told if inspect.isawaitable(told) else told
+        if answer is not None:
+            return dict(answer)
+    return None
 
 
 async def _is_handled_by_adk(tool: BaseTool, tool_context: ToolContext) -> bool:

@@ -7,14 +7,16 @@ place that turns a request of ADK's into a row.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
 
-from adk_stream_protocol.errors import NotFound, trace_of
-from adk_stream_protocol.held_calls.policy import Policy, ToolRule
+from adk_stream_protocol.errors import BadRequest, NotFound, NotYours, trace_of
+from adk_stream_protocol.held_calls.deciders import Deciders
+from adk_stream_protocol.held_calls.editing import check_edit
+from adk_stream_protocol.held_calls.policy import Policy, Reconciled, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import Calls, Ruling, Verdict
@@ -23,7 +25,7 @@ from adk_stream_protocol.translation.instructions import Answer, Decision
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, digest, jsonable
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "call_ids"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,12 @@ _PAUSES: Final = (0.1, 0.5, 2.0, 5.0)
 
 _RECONCILE: Final = 30.0
 """How long a tool may take to tell what a call of it did."""
+
+_MOST_LOOKED_AT: Final = 1000
+"""Among how many waiting calls, the oldest, those for one person are looked for."""
+
+_PAGE: Final = 200
+"""How many calls are read at a time."""
 
 _ADK_HINT = "Please approve or reject the tool call"
 
@@ -42,6 +50,7 @@ class Ledger:
 
     calls: Calls
     policy: Policy
+    deciders: Deciders = field(default_factory=Deciders)
     meters: Meters = field(default_factory=Meters)
 
     @spanned("adk_stream.hold")
@@ -53,8 +62,18 @@ class Ledger:
         chat_id: ChatId,
         invocation_id: InvocationId,
         lane: str = "",
+        schema: JsonObject | None = None,
     ) -> HeldCall:
-        """Store that a call waits, its arguments frozen; idempotent."""
+        """Store that a call waits, its arguments frozen; idempotent.
+
+        Args:
+            held: the request.
+            owner: whose chat it is in.
+            chat_id: the chat.
+            invocation_id: the turn.
+            lane: which agent of the turn asks.
+            schema: what the tool's arguments must look like; None: not known.
+        """
         rule = self.policy.rule(held.tool_name)
         now = await self.calls.now()
         arguments = as_object(held.input)
@@ -82,12 +101,15 @@ class Ledger:
                 payload=held.payload,
                 ui=rule.ui,
                 idempotent=rule.idempotent,
-                trail=(_opened(owner, now, arguments),),
+                steps=rule.steps if held.approval else (),
+                # What the browser runs is what it was shown.
+                schema=schema if rule.editable and held.kind == "tool" else None,
+                trail=(_opened(owner, now, arguments, rememberable=_is_rememberable(rule, held)),),
             )
         )
         note(**_told(call))
         self.meters.count("calls_held", call.tool_name)
-        logger.info("call held", extra=_ids(call))
+        logger.info("call held", extra=call_ids(call))
         return call
 
     async def has_room(self, owner: UserId, asking: int = 0) -> bool:
@@ -116,32 +138,50 @@ class Ledger:
         await self.calls.finish(claimed.approval_id, claimed.fence, result=result, error=error)
 
     async def owned(self, approval_id: ApprovalId, owner: UserId) -> HeldCall:
-        """Return a user's call.
+        """Return a call of a user's own chats.
 
         Raises:
             NotFound: there is none, or it is another user's; a caller cannot tell which.
         """
         call = await self.calls.get(approval_id)
         if call is None or call.owner != owner:
-            raise NotFound(
-                "No such approval. Send the id that came with the request.", code="unknown_call"
-            )
+            raise _unknown()
         return call
+
+    async def visible(self, approval_id: ApprovalId, user: UserId) -> HeldCall:
+        """Return a call that a user may see: their own, or one that they may have to decide.
+
+        Raises:
+            NotFound: there is none, or it is none of theirs; a caller cannot tell which.
+        """
+        call = await self.calls.get(approval_id)
+        if call is None or not await self.deciders.may_see(user, call):
+            raise _unknown()
+        return call
+
+    async def waiting_for(self, user: UserId) -> Sequence[HeldCall]:
+        """Return other users' calls that wait for this one, oldest first."""
+        waiting = await self.calls.pending(_MOST_LOOKED_AT)
+        return [
+            call
+            for call in waiting
+            if call.owner != user and await self.deciders.may_approve(user, call)
+        ]
 
     @spanned("adk_stream.decision")
     async def answer(
-        self, answer: Answer, *, owner: UserId, by: str, decision_id: str | None = None
+        self, answer: Answer, *, user: UserId, via: str = "chat", decision_id: str | None = None
     ) -> tuple[Ruling, HeldCall]:
         """Record an answer; `conflict` comes with the call as it really is.
 
         Raises:
-            NotFound: the call is not this user's.
+            NotFound: the call does not exist for this user.
+            NotYours: others decide it.
         """
-        await self.owned(answer.approval_id, owner)
         if isinstance(answer, Decision):
-            verdict = Verdict(answer.approved, by, answer.reason, decision_id)
-            ruling, call = await self.calls.decide(answer.approval_id, verdict)
+            ruling, call = await self._decide(answer, user, via=via, decision_id=decision_id)
         else:
+            await self.owned(answer.approval_id, user)
             ruling, call = await self.calls.give(
                 answer.approval_id, output=answer.output, error=answer.error
             )
@@ -149,9 +189,86 @@ class Ledger:
         self.meters.count("decisions", _verdict(answer), ruling)
         if ruling == "conflict":
             self.meters.count("answers_refused")
-            logger.warning("answer refused", extra=_ids(call))
+            logger.warning("answer refused", extra=call_ids(call))
         else:
-            logger.info("call answered", extra={**_ids(call), "ruling": ruling})
+            logger.info("call answered", extra={**call_ids(call), "ruling": ruling})
+        return ruling, call
+
+    async def _decide(
+        self, decision: Decision, user: UserId, *, via: str, decision_id: str | None
+    ) -> tuple[Ruling, HeldCall]:
+        call = await self.visible(decision.approval_id, user)
+        while True:
+            step = await self._step_decided(decision, user, call)
+            edited = _edit(decision, call, step)
+            _check_remember(decision, call)
+            verdict = Verdict(
+                decision.approved,
+                by=user,
+                reason=decision.reason,
+                decision_id=decision_id,
+                via=via,
+                step=step,
+                final=step + 1 >= len(call.steps),
+                edited=edited,
+                edited_hash=None if edited is None else digest(edited),
+                remember=decision.remember,
+            )
+            ruling, call = await self.calls.decide(decision.approval_id, verdict)
+            moved_on = call.state is CallState.PENDING and call.step > step
+            if ruling != "conflict" or not moved_on:
+                return ruling, call
+            # Another approved the step first. Each round is a step further, so this ends.
+
+    async def _step_decided(self, decision: Decision, user: UserId, call: HeldCall) -> int:
+        """Return which step the decision is about.
+
+        Raises:
+            NotYours: others decide it.
+        """
+        if call.state is not CallState.PENDING or not call.approval:
+            return call.step
+        if decision.approved and user in call.step_approvers:
+            # Said before: a double click, not an approval of the next step.
+            return call.step_approvers.index(user)
+        await self.deciders.check(user, call, approved=decision.approved)
+        return call.step
+
+    async def seen_by(self, user: UserId) -> AsyncGenerator[HeldCall, None]:
+        """Yield every call that a user may see, oldest first."""
+        last: HeldCall | None = None
+        # Who may see others' calls without being named in them is known only by asking.
+        owner = user if self.deciders.may_decide is None else None
+        while page := await self.calls.page(last, _PAGE, owner=owner):
+            for call in page:
+                if await self.deciders.may_see(user, call):
+                    yield call
+            last = page[-1]
+
+    async def resolve(
+        self,
+        approval_id: ApprovalId,
+        user: UserId,
+        known: Reconciled,
+        *,
+        reason: str | None,
+        via: str,
+    ) -> tuple[Ruling, HeldCall]:
+        """Record what a person found out about a call whose end was not known.
+
+        Raises:
+            NotFound: the call does not exist for this user.
+            NotYours: others decide it.
+        """
+        call = await self.visible(approval_id, user)
+        if not await self.deciders.may_resolve(user, call):
+            raise NotYours("This is not yours to resolve: ask who may decide the call.")
+        verdict = Verdict(known.error is None, by=user, reason=reason, via=via)
+        ruling, call = await self.calls.resolve(
+            approval_id, verdict, result=jsonable(known.result), error=known.error
+        )
+        if ruling == "accepted":
+            logger.info("call resolved", extra=call_ids(call))
         return ruling, call
 
     async def settle_orphans(self) -> Sequence[HeldCall]:
@@ -169,7 +286,7 @@ class Ledger:
             with anyio.fail_after(_RECONCILE):
                 known = await reconcile(call.call_id)
         except Exception as error:  # noqa: BLE001  # the edge: whatever an app's own code raises
-            logger.warning("call not reconciled: %s", trace_of(error), extra=_ids(call))
+            logger.warning("call not reconciled: %s", trace_of(error), extra=call_ids(call))
             return call
         if known is None:
             return call
@@ -180,14 +297,45 @@ class Ledger:
         return resolved
 
 
+def _edit(decision: Decision, call: HeldCall, step: int) -> JsonObject | None:
+    """Return the arguments to run instead of those shown, if there are any.
+
+    Raises:
+        BadRequest: the call may not run with them.
+    """
+    edited = decision.edited
+    if edited is None:
+        return None
+    check_edit(call, edited, approved=decision.approved, step=step)
+    return None if digest(edited) == call.arguments_hash else edited
+
+
+def _check_remember(decision: Decision, call: HeldCall) -> None:
+    if not decision.remember:
+        return
+    if not decision.approved or decision.edited is not None or not call.rememberable:
+        raise BadRequest(
+            "Only an approval of the call as it is can count for later calls, and only where the "
+            'approval says "rememberable". Leave "remember" out.',
+            code="not_rememberable",
+        )
+
+
+def _unknown() -> NotFound:
+    return NotFound(
+        "No such approval. Send the id that came with the request.", code="unknown_call"
+    )
+
+
 def _hint(rule: ToolRule, held: CallHeld) -> str:
     # ADK's own words tell a developer what to send; a person needs none of that.
     asked_by_adk = held.hint.startswith(_ADK_HINT)
     return rule.hint or ("" if asked_by_adk else held.hint)
 
 
-def _opened(owner: UserId, now: float, arguments: JsonObject) -> JsonObject:
-    return {"at": now, "event": "open", "by": owner, "argumentsHash": digest(arguments)}
+def _is_rememberable(rule: ToolRule, held: CallHeld) -> bool:
+    # Only a gate of ADK's own can be opened by a policy.
+    return rule.remember and held.kind == "tool" and held.hint.startswith(_ADK_HINT)
 
 
 def _told(call: HeldCall) -> dict[str, str]:
@@ -206,7 +354,13 @@ def _verdict(answer: Answer) -> str:
     return "output"
 
 
-def _ids(call: HeldCall) -> dict[str, object]:
+def _opened(owner: UserId, now: float, arguments: JsonObject, *, rememberable: bool) -> JsonObject:
+    told: JsonObject = {"at": now, "event": "open", "by": owner, "argumentsHash": digest(arguments)}
+    return {**told, "rememberable": True} if rememberable else told
+
+
+def call_ids(call: HeldCall) -> dict[str, object]:
+    """Return what a log line says of a call."""
     return {
         "chat": call.chat_id,
         "call": call.call_id,

@@ -13,6 +13,8 @@ from typing import Final
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.tools.base_tool import BaseTool
 
+from adk_stream_protocol.held_calls.deciders import check_steps
+from adk_stream_protocol.lifecycle import ApprovalStep
 from adk_stream_protocol.wire.values import JsonObject
 
 __all__ = ["RULE_KEY", "Policy", "Reconciled", "ToolRule"]
@@ -54,6 +56,14 @@ class ToolRule:
     second run of it changes nothing. It is, when the process dies while the tool runs."""
     reconcile: Callable[[str], Awaitable[Reconciled | None]] | None = None
     """Says what a call of this id did, when the process died while it ran; None: not known."""
+    steps: tuple[ApprovalStep, ...] = ()
+    """The approvals it needs, one after another, each by another person; empty: one."""
+    editable: bool = False
+    """Whoever approves a call first may change its arguments, within the tool's own schema."""
+    decide: Callable[[JsonObject], bool | None] | None = None
+    """Decides a call by its arguments: True lets it run, False refuses it, None asks a person."""
+    remember: bool = False
+    """Whoever approves a call may approve all later ones of the tool in the same chat, too."""
 
     def over(self, other: ToolRule) -> ToolRule:
         """Return this rule with what it leaves open filled from another.
@@ -71,6 +81,10 @@ class ToolRule:
             ui={**other.ui, **self.ui},
             idempotent=self.idempotent or other.idempotent,
             reconcile=self.reconcile or other.reconcile,
+            steps=self.steps or other.steps,
+            editable=self.editable or other.editable,
+            decide=self.decide or other.decide,
+            remember=self.remember or other.remember,
         )
 
 
@@ -105,6 +119,33 @@ class Policy:
         carried = own if isinstance(own, ToolRule) else _PLAIN
         named = self.tools.get(tool.name)
         return carried if named is None else named.over(carried)
+
+    def check(self, *, open_to_others: bool) -> None:
+        """Return if the rules make sense together.
+
+        Args:
+            open_to_others: whether the app says who else may decide.
+
+        Raises:
+            ValueError: one does not; the message says which, and what to do.
+        """
+        for name in {*self.tools, *self.carried}:
+            rule = self.rule(name)
+            check_steps(name, rule.steps, open_to_others=open_to_others)
+            if rule.remember and rule.steps:
+                raise ValueError(
+                    f"{name} is approved in steps, each time by each of them: `remember` would "
+                    "let one person decide for all. Leave it out."
+                )
+            if rule.browser and (rule.remember or rule.decide is not None):
+                raise ValueError(
+                    f"The browser runs {name}, and asks there: `decide` and `remember` are for "
+                    "tools that run on the server."
+                )
+
+    def is_editable(self, tool_name: str) -> bool:
+        """Whether a tool's arguments may be changed by who approves a call of it."""
+        return self.rule(tool_name).editable
 
     def runs_at_once_in_browser(self, tool_name: str) -> bool:
         """Whether the client runs the tool as soon as it sees the call."""

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final
+
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
+from starlette.responses import Response, StreamingResponse
 
 from adk_stream_protocol.errors import BadRequest
-from adk_stream_protocol.identifiers import ApprovalId
-from adk_stream_protocol.lifecycle import CallState
+from adk_stream_protocol.held_calls.policy import Reconciled
+from adk_stream_protocol.identifiers import ApprovalId, UserId
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.ports import Ruling
 from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import read_json
 from adk_stream_protocol.server.routes import Service
-from adk_stream_protocol.server.shapes import DECISION_BODY, ApprovalShape, ApprovalsShape
+from adk_stream_protocol.server.shapes import (
+    DECISION_BODY,
+    RESOLUTION_BODY,
+    ApprovalShape,
+    ApprovalsShape,
+    TrailShape,
+)
+from adk_stream_protocol.translation.audit import trail_json
 from adk_stream_protocol.translation.cards import approval_json
 from adk_stream_protocol.translation.instructions import Decision, check_reason
-from adk_stream_protocol.wire.values import JsonValue, as_object
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, dumps
 
-__all__ = ["approval_routes"]
+__all__ = ["approval_routes", "audit_routes"]
+
+_FAILED: Final = "A person found that it did not take effect."
 
 
 def approval_routes(service: Service) -> APIRouter:
@@ -30,6 +47,17 @@ def approval_routes(service: Service) -> APIRouter:
         found = await conversations.approvals(user, _state(status))
         return JSONResponse({"approvals": [approval_json(call) for call in found]})
 
+    # Before the routes below: an id may hold slashes.
+    @router.get(
+        "/api/approvals/{approval_id:path}/trail",
+        summary="Show all that happened to an approval",
+        response_model=TrailShape,
+    )
+    async def trail(request: Request, approval_id: str) -> JSONResponse:
+        user = await service.user(request)
+        call = await conversations.approval(ApprovalId(approval_id), user)
+        return JSONResponse({"id": call.approval_id, "trail": list(trail_json(call))})
+
     @router.get(
         "/api/approvals/{approval_id:path}",
         summary="Show an approval",
@@ -42,6 +70,26 @@ def approval_routes(service: Service) -> APIRouter:
         )
 
     @router.post(
+        "/api/approvals/{approval_id:path}/resolve",
+        summary="Say how a call ended of which nobody knows",
+        response_model=ApprovalShape,
+        openapi_extra={"requestBody": RESOLUTION_BODY},
+        responses={409: {"model": ApprovalShape, "description": "Its end is known"}},
+    )
+    async def resolve(request: Request, approval_id: str) -> JSONResponse:
+        user = await service.user(request)
+        body = as_object(await read_json(request, service.settings))
+        reason = check_reason(body.get("reason"))
+        ruling, call = await conversations.resolve(
+            ApprovalId(approval_id),
+            user,
+            _resolution(body, reason),
+            reason=reason,
+            via=service.via(request, "api"),
+        )
+        return _answer(ruling, call)
+
+    @router.post(
         "/api/approvals/{approval_id:path}",
         summary="Approve or deny; the chat continues by itself",
         response_model=ApprovalShape,
@@ -51,23 +99,90 @@ def approval_routes(service: Service) -> APIRouter:
     async def decide(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
         body = as_object(await read_json(request, service.settings))
-        if "input" in body:
-            raise BadRequest(
-                "This tool's arguments cannot be edited: approve or deny the call as it is.",
-                code="not_editable",
-            )
         approved = body.get("approved")
         if not isinstance(approved, bool):
             raise BadRequest(
                 '"approved" must be the JSON boolean true or false.', code="not_a_boolean"
             )
-        decision = Decision(ApprovalId(approval_id), approved, check_reason(body.get("reason")))
-        ruling, call = await conversations.decide(
-            decision, user, by=user, decision_id=_decision_id(body.get("decisionId"))
+        decision = Decision(
+            ApprovalId(approval_id),
+            approved,
+            check_reason(body.get("reason")),
+            edited=_edited(body),
+            remember=_remember(body),
         )
-        return JSONResponse(approval_json(call), status_code=409 if ruling == "conflict" else 200)
+        ruling, call = await conversations.decide(
+            decision,
+            user,
+            via=service.via(request, "api"),
+            decision_id=_decision_id(body.get("decisionId")),
+        )
+        return _answer(ruling, call)
 
     return router
+
+
+def audit_routes(service: Service) -> APIRouter:
+    """Return the route that exports the audit trail."""
+    router = APIRouter(tags=["approvals"], route_class=FaultRoute)
+
+    @router.get(
+        "/api/audit",
+        summary="Export all that happened to the approvals you may see, as JSON lines",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"application/x-ndjson": {}}}},
+    )
+    async def audit(
+        request: Request, since: str | None = Query(None), arguments: bool = Query(False)
+    ) -> Response:
+        user = await service.user(request)
+        lines = _lines(service, user, since=_moment(since), arguments=arguments)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    return router
+
+
+async def _lines(
+    service: Service, user: UserId, *, since: float, arguments: bool
+) -> AsyncGenerator[str, None]:
+    async with aclosing(service.conversations.audit(user)) as calls:
+        async for call in calls:
+            told = trail_json(call, since=since, arguments=arguments)
+            text = "".join(f"{dumps(line)}\n" for line in told)
+            if text:
+                yield text
+
+
+def _moment(since: str | None) -> float:
+    if since is None:
+        return 0.0
+    try:
+        moment = datetime.datetime.fromisoformat(since)
+    except ValueError:
+        raise BadRequest(
+            '"since" must be a day or a moment in ISO 8601, such as 2026-11-01 or '
+            "2026-11-01T12:00:00Z.",
+            code="bad_since",
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+
+
+def _answer(ruling: Ruling, call: HeldCall) -> JSONResponse:
+    return JSONResponse(approval_json(call), status_code=409 if ruling == "conflict" else 200)
+
+
+def _resolution(body: JsonObject, reason: str | None) -> Reconciled:
+    match body.get("outcome"):
+        case "done":
+            return Reconciled(result=body.get("result"))
+        case "failed" if "result" not in body:
+            return Reconciled(error=reason or _FAILED)
+        case "failed":
+            raise BadRequest(
+                'A call that failed has no "result": say why in "reason".', code="bad_outcome"
+            )
+        case _:
+            raise BadRequest('"outcome" must be "done" or "failed".', code="bad_outcome")
 
 
 def _state(status: str | None) -> CallState | None:
@@ -78,6 +193,22 @@ def _state(status: str | None) -> CallState | None:
     except ValueError:
         states = ", ".join(state.value for state in CallState)
         raise BadRequest(f'"status" must be one of {states}.', code="bad_status") from None
+
+
+def _edited(body: JsonObject) -> JsonObject | None:
+    edited = body.get("input")
+    if "input" in body and not isinstance(edited, Mapping):
+        raise BadRequest(
+            '"input" must be an object: all arguments, changed or not.', code="bad_input"
+        )
+    return edited if isinstance(edited, Mapping) else None
+
+
+def _remember(body: JsonObject) -> bool:
+    remember = body.get("remember", False)
+    if not isinstance(remember, bool):
+        raise BadRequest('"remember" must be the JSON boolean true or false.', code="not_a_boolean")
+    return remember
 
 
 def _decision_id(value: JsonValue) -> str | None:

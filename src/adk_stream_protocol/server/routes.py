@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
@@ -29,7 +29,11 @@ from adk_stream_protocol.wire.profiles import Audience, Profile
 from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
 from adk_stream_protocol.wire.values import JsonValue
 
-__all__ = ["Service", "chat_routes", "history_routes"]
+__all__ = ["CLI_AGENT", "Service", "chat_routes", "history_routes"]
+
+
+CLI_AGENT: Final = "adk-stream-cli"
+"""What our own command calls itself in `User-Agent`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,12 @@ class Service:
         """Return who calls, if the request may be made at all."""
         check_origin(request, self.settings)
         return await user_of(request, self.identify)
+
+    def via(self, request: Request, way: str) -> str:
+        """Return where a decision comes from, for the audit trail."""
+        if request.headers.get("user-agent", "").startswith(CLI_AGENT):
+            way = "cli"
+        return way if request.client is None else f"{way} {request.client.host}"
 
     def audience(self, profile: Profile, sdk: str | None = None) -> Audience:
         """Return the reader that a route and its query describe."""
@@ -80,7 +90,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
-        reply = await service.conversations.submit(asked, user)
+        reply = await service.conversations.submit(asked, user, via=service.via(request, "chat"))
         response = streaming(reply, audience)
         response.headers["x-adk-stream-chat"] = reply.chat_id.encode("utf-8").decode("latin-1")
         return response

@@ -9,12 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = [
     "CHAT_BODY",
     "DECISION_BODY",
+    "RESOLUTION_BODY",
     "ApprovalShape",
     "ApprovalsShape",
     "ChatShape",
     "ChatsShape",
     "ErrorShape",
     "StoppedShape",
+    "TrailShape",
 ]
 
 
@@ -51,9 +53,24 @@ class ChatShape(ChatListItem):
     messages: list[dict[str, Any]] = Field(description="UIMessages, ready for useChat({messages})")
 
 
+class StepShape(_Shape):
+    n: int
+    of: int
+    name: str
+    by: list[str] | None = None
+    fourEyes: bool | None = None  # noqa: N815
+
+
+class ResolutionShape(_Shape):
+    at: str
+    by: str | None = None
+    reason: str | None = None
+
+
 class ApprovalShape(_Shape):
     id: str
     chatId: str  # noqa: N815
+    owner: str
     toolCallId: str  # noqa: N815
     toolName: str  # noqa: N815
     input: dict[str, Any]
@@ -76,6 +93,37 @@ class ApprovalShape(_Shape):
     decidedAt: str | None = None  # noqa: N815
     decidedBy: str | None = None  # noqa: N815
     reason: str | None = None
+    argumentsHash: str  # noqa: N815
+    automatic: bool | None = None
+    rememberable: bool | None = None
+    remembered: bool | None = None
+    inputSchema: dict[str, Any] | None = None  # noqa: N815
+    editable: bool | None = None
+    editedInput: dict[str, Any] | None = None  # noqa: N815
+    editedBy: str | None = None  # noqa: N815
+    editedArgumentsHash: str | None = None  # noqa: N815
+    step: StepShape | None = None
+    approvedBy: list[str] | None = None  # noqa: N815
+    resolved: ResolutionShape | None = None
+
+
+class TrailEntryShape(_Shape):
+    at: str
+    event: str
+    approvalId: str  # noqa: N815
+    chatId: str  # noqa: N815
+    toolCallId: str  # noqa: N815
+    toolName: str  # noqa: N815
+    owner: str
+    argumentsHash: str  # noqa: N815
+    by: str | None = None
+    via: str | None = None
+    reason: str | None = None
+
+
+class TrailShape(_Shape):
+    id: str
+    trail: list[TrailEntryShape]
 
 
 class ApprovalsShape(_Shape):
@@ -115,6 +163,26 @@ DECISION_BODY: Final = _body(
             "approved": {"type": "boolean"},
             "reason": {"type": "string", "maxLength": 500},
             "decisionId": {"type": "string", "description": "Makes a retry recognisable"},
+            "remember": {
+                "type": "boolean",
+                "description": "Also for later calls of the tool in this chat, where allowed",
+            },
+            "input": {
+                "type": "object",
+                "description": "The arguments to run instead, where the approval is editable",
+            },
+        },
+    }
+)
+
+RESOLUTION_BODY: Final = _body(
+    {
+        "type": "object",
+        "required": ["outcome"],
+        "properties": {
+            "outcome": {"enum": ["done", "failed"]},
+            "result": {"description": "What the tool would have returned; only if it is done"},
+            "reason": {"type": "string", "maxLength": 500},
         },
     }
 )

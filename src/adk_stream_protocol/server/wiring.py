@@ -27,11 +27,12 @@ from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import TurnLimits
 from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.held_calls.deciders import Deciders, MayDecide
 from adk_stream_protocol.held_calls.gate import CallBook, Gate
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
-from adk_stream_protocol.server.approvals_api import approval_routes
+from adk_stream_protocol.server.approvals_api import approval_routes, audit_routes
 from adk_stream_protocol.server.databases import connect
 from adk_stream_protocol.server.health import health_routes
 from adk_stream_protocol.server.identity import Identify, anyone
@@ -69,6 +70,7 @@ def create_router(
     database: str | None = None,
     stores: Stores | None = None,
     options: TranslationOptions | None = None,
+    may_decide: MayDecide | None = None,
 ) -> APIRouter:
     """Return the routes that serve an agent, for an app you have: `app.include_router(...)`.
 
@@ -85,6 +87,11 @@ def create_router(
             --database` takes it: `sqlite:///FILE` or `postgresql://...`; by default in memory.
         stores: where turns, held calls and replies are kept, instead of in a database.
         options: what of the agent's inner life a client may see.
+        may_decide: says whether a user may decide a call, for approvals by others than the
+            person whose chat it is.
+
+    Raises:
+        ValueError: a rule asks for an approval that nobody could give.
     """
     service = _service(
         agent,
@@ -95,6 +102,7 @@ def create_router(
         database=database,
         stores=stores,
         options=options,
+        may_decide=may_decide,
     )
     return _router(service)
 
@@ -117,6 +125,7 @@ def _router(service: Service) -> APIRouter:
         chat_routes(service, "/stream", "adk"),
         history_routes(service),
         approval_routes(service),
+        audit_routes(service),
         health_routes(conversations.turns, answering),
         metrics_routes(readings, service.settings),
     ):
@@ -134,6 +143,7 @@ def create_app(
     database: str | None = None,
     stores: Stores | None = None,
     options: TranslationOptions | None = None,
+    may_decide: MayDecide | None = None,
 ) -> FastAPI:
     """Return an app that serves an agent, with its page at `/`. Arguments: `create_router`."""
     settings = settings or Settings.from_environment()
@@ -155,6 +165,7 @@ def create_app(
         database=database,
         stores=stores,
         options=options,
+        may_decide=may_decide,
     )
     app.include_router(_router(service))
     app.include_router(page_routes())
@@ -190,6 +201,7 @@ def _service(
     database: str | None,
     stores: Stores | None,
     options: TranslationOptions | None,
+    may_decide: MayDecide | None,
 ) -> Service:
     services = services or Services()
     if database is not None:
@@ -200,7 +212,8 @@ def _service(
     policy = Policy(
         tools=tools or {}, expires_in=settings.approval_seconds, max_pending=settings.max_pending
     ).with_rules_of(root)
-    ledger = Ledger(stores.calls, policy, meters=meters)
+    policy.check(open_to_others=may_decide is not None)
+    ledger = Ledger(stores.calls, policy, Deciders(may_decide), meters)
     sessions = Sessions(_runner(agent, ledger, services))
     preparation = Preparation(
         sessions=sessions,

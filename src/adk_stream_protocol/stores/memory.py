@@ -166,6 +166,20 @@ class MemoryCalls:
         waiting = (call for call in self._rows.values() if call.state is CallState.PENDING)
         return list(itertools.islice((call for call in waiting if call.approval), limit))
 
+    async def page(
+        self, after: HeldCall | None, limit: int, *, owner: UserId | None = None
+    ) -> Sequence[HeldCall]:
+        def place(call: HeldCall) -> tuple[float, str]:
+            return call.created_at, call.approval_id
+
+        among = [
+            call
+            for call in self._rows.values()
+            if (owner is None or call.owner == owner or call.steps)
+            and (after is None or place(call) > place(after))
+        ]
+        return sorted(among, key=place)[:limit]
+
     async def count_pending(self, owner: UserId | None = None) -> int:
         return sum(
             call.state is CallState.PENDING and call.approval and owner in {None, call.owner}
@@ -207,6 +221,10 @@ class MemoryCalls:
             elif call.is_deliverable and call.state is not CallState.CANCELLED:
                 self._rows[call.approval_id] = dataclasses.replace(call, delivered_in=WITHDRAWN)
         return cancelled
+
+    async def unremember(self, chat_id: ChatId) -> None:
+        for call in await self.of_chat(chat_id):
+            self._rows[call.approval_id] = dataclasses.replace(call, remember=False)
 
     async def abort(self, approval_id: ApprovalId) -> None:
         call = self._rows[approval_id]

@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -217,6 +218,11 @@ class SqlCalls:
             await self._set(connection, undelivered, {"delivered_in": WITHDRAWN})
         return cancelled
 
+    async def unremember(self, chat_id: ChatId) -> None:
+        async with writing(self._engine) as connection:
+            remembered = and_(CALLS.c.chat_id == chat_id, CALLS.c.remember)
+            await self._set(connection, remembered, {"remember": False})
+
     async def abort(self, approval_id: ApprovalId) -> None:
         approved = CALLS.c.state == CallState.APPROVED.value
         await self._give_up(and_(CALLS.c.approval_id == approval_id, approved))
@@ -301,6 +307,19 @@ class SqlCalls:
 
     async def pending(self, limit: int) -> Sequence[HeldCall]:
         return await self._select(and_(_is_pending(), CALLS.c.approval), limit)
+
+    async def page(
+        self, after: HeldCall | None, limit: int, *, owner: UserId | None = None
+    ) -> Sequence[HeldCall]:
+        among: ColumnElement[bool] = true()
+        if owner is not None:
+            among = or_(CALLS.c.owner == owner, CALLS.c.steps != "[]")
+        if after is not None:
+            same_time = and_(
+                CALLS.c.created_at == after.created_at, CALLS.c.approval_id > after.approval_id
+            )
+            among = and_(among, or_(CALLS.c.created_at > after.created_at, same_time))
+        return await self._select(among, limit)
 
     async def count_pending(self, owner: UserId | None = None) -> int:
         count = select(func.count()).where(_is_pending(), CALLS.c.approval)

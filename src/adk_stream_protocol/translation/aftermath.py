@@ -14,15 +14,19 @@ from typing import Final
 from google.adk.events.event import Event
 from google.genai import types
 
+from adk_stream_protocol.identifiers import CallId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import is_request
 from adk_stream_protocol.translation.history import PastTurn
+from adk_stream_protocol.wire.profiles import outcome_text
 
 __all__ = ["Aftermath", "aftermath_of"]
 
 _NOT_KNOWN: Final = (
     "The server was interrupted while this ran. It is not known whether it took effect."
 )
+_NOT_RUN: Final = "The server was interrupted before this ran. The call was not run."
 _NOT_ASKED: Final = "The server was interrupted before anyone could be asked. The call was not run."
 
 
@@ -64,7 +68,8 @@ def aftermath_of(turn: PastTurn, rows: Sequence[HeldCall]) -> Aftermath:
     stored = _stored(turn.events)
     if any(row.is_open for row in rows):
         return Aftermath()
-    unused = tuple(row for row in rows if not _is_used(row, stored, turn.events))
+    asked = [row for row in rows if not row.automatic]
+    unused = tuple(row for row in asked if not _is_used(row, stored, turn.events))
     if any(row.state is not CallState.CANCELLED for row in unused):
         return Aftermath(deliver=unused)
     last = _last(turn.events)
@@ -107,6 +112,21 @@ def _is_used(row: HeldCall, stored: _Stored, events: Sequence[Event]) -> bool:
     return any(event.author != "user" for event in events[answered + 1 :])
 
 
+def _recorded(row: HeldCall) -> dict[str, object]:
+    """Return how a call ended that a policy decided: ADK cannot be made to run it again."""
+    match row.state:
+        case CallState.DONE:
+            return dict(row.result) if isinstance(row.result, dict) else {"result": row.result}
+        case CallState.FAILED:
+            return {"error": row.error or _NOT_KNOWN}
+        case CallState.APPROVED:
+            return {"error": _NOT_RUN}
+        case CallState.DENIED | CallState.EXPIRED | CallState.CANCELLED:
+            return {"error": outcome_text(call_answered(row))}
+        case _:
+            return {"error": _NOT_KNOWN}
+
+
 def _last(events: Sequence[Event]) -> Event | None:
     """Return the newest event that says something."""
     said = [event for event in events if event.content is not None and event.content.parts]
@@ -117,14 +137,14 @@ def _unanswered(
     last: Event, stored: _Stored, rows: Sequence[HeldCall]
 ) -> Iterator[types.FunctionResponse]:
     """Yield the results that the model has not seen, if its turn is next."""
-    held = {row.call_id for row in rows}
+    held = {row.call_id for row in rows if not row.automatic}
+    alone = {row.call_id: row for row in rows if row.automatic}
     open_calls = [name for name in stored.calls if name not in stored.results]
     dangling = [name for name in open_calls if name not in held]
     for call_id in dangling:
         why = _NOT_ASKED if call_id in stored.placeholders else _NOT_KNOWN
-        yield types.FunctionResponse(
-            id=call_id, name=stored.calls[call_id], response={"error": why}
-        )
+        told = _recorded(alone[CallId(call_id)]) if call_id in alone else {"error": why}
+        yield types.FunctionResponse(id=call_id, name=stored.calls[call_id], response=told)
     if dangling or last.actions.skip_summarization:
         return
     for response in last.get_function_responses():

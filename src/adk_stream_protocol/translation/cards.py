@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 
-from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.wire.entries import CallAnswered, Outcome
-from adk_stream_protocol.wire.values import JsonValue
+from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Outcome
+from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
     "approval_json",
     "call_answered",
+    "call_held",
     "card",
     "time_text",
+    "trail_time",
 ]
 
 
@@ -37,11 +39,67 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
     optional: dict[str, JsonValue] = {
         "payload": call.payload,
         "ui": dict(call.ui) or None,
+        "automatic": call.automatic or None,
+        "rememberable": (call.rememberable and call.state is CallState.PENDING) or None,
+        "remembered": call.remember or None,
+        "editable": _is_editable(call) or None,
+        "editedInput": call.edited,
+        "editedBy": _editor(call),
+        "step": _step(call),
+        "approvedBy": _approvers(call),
         "decidedAt": None if call.decided_at is None else time_text(call.decided_at),
         "decidedBy": call.decided_by,
         "reason": call.reason,
+        "resolved": _resolution(call),
     }
     return told | {key: value for key, value in optional.items() if value is not None}
+
+
+def _is_editable(call: HeldCall) -> bool:
+    return call.schema is not None and call.state is CallState.PENDING and call.step == 0
+
+
+def _editor(call: HeldCall) -> JsonValue:
+    """Return who changed the arguments; None: nobody."""
+    changes = (entry for entry in call.trail if entry.get("argumentsHash") == call.edited_hash)
+    return None if call.edited is None else next((entry.get("by") for entry in changes), None)
+
+
+def _step(call: HeldCall) -> dict[str, JsonValue] | None:
+    """Return the step that waits, or the last one; None: there is just one approval."""
+    if not call.steps:
+        return None
+    n = min(call.step + 1, len(call.steps))
+    step = call.steps[n - 1]
+    told: dict[str, JsonValue] = {"n": n, "of": len(call.steps), "name": step.name}
+    if step.by:
+        told["by"] = list(step.by)
+    if step.four_eyes:
+        told["fourEyes"] = True
+    return told
+
+
+def _approvers(call: HeldCall) -> list[JsonValue] | None:
+    """Return who approved its steps, in order; None: nobody did, or it has none."""
+    approvers: list[JsonValue] = list(call.step_approvers)
+    if call.steps and call.approved and call.decided_by is not None:
+        approvers.append(call.decided_by)
+    return approvers or None
+
+
+def _resolution(call: HeldCall) -> dict[str, JsonValue] | None:
+    """Return who found out how it ended, where nobody knew; None: that was never so."""
+    for entry in reversed(call.trail):
+        if entry.get("event") in {CallEvent.RESOLVE_DONE, CallEvent.RESOLVE_FAILED}:
+            told = {"by": entry.get("by"), "reason": entry.get("reason")}
+            return {"at": trail_time(entry), **{key: item for key, item in told.items() if item}}
+    return None
+
+
+def trail_time(entry: JsonObject) -> str:
+    """Return when a line of the trail was written."""
+    at = entry.get("at")
+    return time_text(at) if isinstance(at, int | float) else ""
 
 
 def approval_json(call: HeldCall) -> dict[str, JsonValue]:
@@ -49,9 +107,29 @@ def approval_json(call: HeldCall) -> dict[str, JsonValue]:
     return {
         "id": call.approval_id,
         "chatId": call.chat_id,
+        "owner": call.owner,
         "input": dict(call.arguments),
+        "argumentsHash": call.arguments_hash,
+        **({"editedArgumentsHash": call.edited_hash} if call.edited_hash else {}),
+        **({"inputSchema": call.schema} if call.schema is not None else {}),
         **card(call),
     }
+
+
+def call_held(call: HeldCall) -> CallHeld:
+    """Return the beginning of the call's wait, as it stands now."""
+    return CallHeld(
+        approval_id=call.approval_id,
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        input=call.arguments,
+        hint=call.hint,
+        payload=call.payload,
+        approval=call.approval,
+        kind=call.kind.value,
+        request_id=call.request_id,
+        card=card(call),
+    )
 
 
 _OUTCOMES: dict[CallState, Outcome] = {
@@ -73,5 +151,6 @@ def call_answered(call: HeldCall) -> CallAnswered:
         kind=call.kind.value,
         output=call.result if question else None,
         error=call.error if question else None,
+        automatic=call.automatic,
         card=card(call),
     )

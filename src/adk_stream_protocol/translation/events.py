@@ -90,6 +90,8 @@ class EventTranslator:
     _blocks: TextBlocks = field(default_factory=TextBlocks)
     _sources: Sources = field(default_factory=Sources)
     _tools: ToolCalls = field(default_factory=ToolCalls)
+    _decided: dict[str, CallAnswered] = field(default_factory=dict)
+    """What a policy decided and is told with the call's result, by call id."""
     _signing_in: dict[str, str] = field(default_factory=dict)
     """The calls that wait for a sign-in, by the sign-in's id."""
     _responses: dict[Lane, _Response] = field(default_factory=dict)
@@ -139,6 +141,10 @@ class EventTranslator:
             # A question is no tool: no result will follow the person's reply.
             yield from self.give(answered.call_id, answered.output, answered.error)
 
+    def decided(self, answered: CallAnswered) -> None:
+        """Note what a policy decided; it is told just before the call's result."""
+        self._decided[answered.call_id] = answered
+
     def give(self, call_id: str, output: JsonValue, error: str | None) -> Iterator[Entry]:
         """Yield how a call ended that the client ran, before ADK tells it."""
         yield from self._tools.give(call_id, output=output, error=error)
@@ -146,6 +152,7 @@ class EventTranslator:
     def respond(self, response: types.FunctionResponse) -> Iterator[Entry]:
         """Yield a result that was given from outside, for a call that has none."""
         call_id = response.id or ""
+        yield from self._tell_decided(call_id)
         if call_id in self._tools and not self._tools.is_settled(call_id):
             yield from self._tools.result(call_id, as_object(jsonable(response.response or {})))
 
@@ -169,6 +176,7 @@ class EventTranslator:
 
     def finish(self) -> Iterator[Entry]:
         """Yield the end of a reply that went well, or that waits for the client."""
+        yield from self._tell_all_decided()
         yield from self._tools.settle_open(_NO_RESULT, spare_long_running=True)
         yield from self.close()
         yield from self._last_step()
@@ -176,12 +184,14 @@ class EventTranslator:
 
     def fail(self, public_text: str) -> Iterator[Entry]:
         """Yield the end of a reply that broke: open tools first, a client reads no further."""
+        yield from self._tell_all_decided()
         yield from self._tools.settle_open(_NO_RESULT)
         yield from self.close()
         yield ErrorChunk(public_text)
 
     def stop(self) -> Iterator[Entry]:
         """Yield the end of a reply that was stopped."""
+        yield from self._tell_all_decided()
         yield from self._tools.settle_open(_STOPPED)
         yield from self.close()
         yield from self._last_step()
@@ -345,11 +355,22 @@ class EventTranslator:
 
     def _response(self, response: types.FunctionResponse, event: Event) -> Iterator[Entry]:
         call_id = response.id or ""
+        yield from self._tell_decided(call_id)
         if self._tools.is_settled(call_id) or _is_placeholder(call_id, event):
             return
         yield from self._tools.result(call_id, as_object(jsonable(response.response or {})))
         for part in response.parts or []:
             yield from response_media(part)
+
+    def _tell_decided(self, call_id: str) -> Iterator[Entry]:
+        answered = self._decided.pop(call_id, None)
+        if answered is not None and call_id in self._tools:
+            self._tools.release(call_id, settled=answered.outcome != "approved")
+            yield answered
+
+    def _tell_all_decided(self) -> Iterator[Entry]:
+        for call_id in list(self._decided):
+            yield from self._tell_decided(call_id)
 
     # Everything else
 

@@ -156,6 +156,7 @@ def retell(
     asked: dict[str, CallHeld] = {}
     # A workflow asks under the same ids in every turn.
     rows = {key: call for key, call in calls.items() if call.invocation_id == turn.invocation_id}
+    _note_decided(translator, rows)
     for event in turn.events:
         if own is not None and reply_of(event) == own:
             told += _begin_own(translator, told)
@@ -168,6 +169,13 @@ def retell(
         if request_id in rows:
             told += _undelivered(rows[request_id], translator)
     return translator, told
+
+
+def _note_decided(translator: EventTranslator, rows: Mapping[str, HeldCall]) -> None:
+    """Let the translator know what a policy decided: the session has no request for it."""
+    for call in rows.values():
+        if call.automatic:
+            translator.decided(call_answered(call))
 
 
 def _begin_own(translator: EventTranslator, told: Sequence[Entry]) -> Iterator[Entry]:

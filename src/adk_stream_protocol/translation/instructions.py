@@ -42,6 +42,10 @@ class Decision:
     approval_id: ApprovalId
     approved: bool
     reason: str | None = None
+    edited: JsonObject | None = None
+    """The arguments to run instead of those shown; None: those shown. Never from a chat."""
+    remember: bool = False
+    """It counts for later calls of the tool in this chat, too. Never from a chat."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class CallAnswered:
     """The person's reply, where ADK asked a question: no tool will give it as a result."""
     error: str | None = None
     """Why there is no reply to a question; None: there is one."""
+    automatic: bool = False
+    """A policy decided: the client was never asked."""
     card: JsonObject = field(default_factory=dict)
 
 

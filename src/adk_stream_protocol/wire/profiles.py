@@ -42,6 +42,7 @@ Profile: TypeAlias = Literal["ai-sdk", "adk"]
 CONFIRMATION_TOOL = "adk_request_confirmation"
 QUESTION_TOOL = "adk_request_input"
 DENIED_TEXT = "User denied execution"
+POLICY_TEXT = "Denied by policy; no person was asked."
 EXPIRED_TEXT = "No decision came in time; the call was not run."
 CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
 
@@ -49,6 +50,8 @@ CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
 def outcome_text(answered: CallAnswered) -> str:
     """Return why a call that was not approved did not run."""
     match answered.outcome:
+        case "denied" if answered.automatic:
+            return POLICY_TEXT
         case "denied":
             return f"{DENIED_TEXT}: {answered.reason}" if answered.reason else DENIED_TEXT
         case "expired":
@@ -88,6 +91,8 @@ class Audience:
                 yield _card(entry)
             case CallHeld() | OwnBegins():
                 return
+            case CallAnswered(automatic=True):
+                yield from self._automatic(entry)
             case CallAnswered(approval=True):
                 approved = entry.outcome == "approved"
                 if entry.outcome in {"approved", "denied"}:
@@ -99,6 +104,15 @@ class Audience:
             case _:
                 yield entry
 
+    def _automatic(self, entry: CallAnswered) -> Iterator[Chunk]:
+        if self.sdk == 7:
+            # v6 has no word for it: its part would ask the person for a moment.
+            yield ToolApprovalRequestChunk(entry.approval_id, entry.call_id, is_automatic=True)
+            approved = entry.outcome == "approved"
+            yield ToolApprovalResponseChunk(entry.approval_id, approved, entry.reason)
+        yield _card(entry)
+        yield from _ending(entry)
+
     def _as_adk(self, entry: Entry) -> Iterator[Chunk]:
         match entry:
             case CallHeld(approval=True):
@@ -106,9 +120,9 @@ class Audience:
             case CallHeld() | OwnBegins():
                 return
             case CallAnswered():
-                if entry.approval:
-                    confirmed = entry.outcome == "approved"
-                    yield ToolOutputAvailableChunk(entry.approval_id, {"confirmed": confirmed})
+                # Of what a policy decided, this profile shows just the outcome.
+                if entry.approval and not entry.automatic:
+                    yield ToolOutputAvailableChunk(entry.approval_id, _confirmed(entry))
                 if entry.outcome != "approved":
                     yield ToolOutputErrorChunk(entry.call_id, outcome_text(entry))
             case ToolInputDeltaChunk():
@@ -142,6 +156,13 @@ def _ending(entry: CallAnswered) -> Iterator[Chunk]:
             yield ToolOutputErrorChunk(entry.call_id, outcome_text(entry))
         case "approved":
             return
+
+
+def _confirmed(entry: CallAnswered) -> dict[str, JsonValue]:
+    if entry.outcome in {"approved", "denied"}:
+        return {"confirmed": entry.outcome == "approved"}
+    # Nobody said no.
+    return {"confirmed": False, "outcome": entry.outcome}
 
 
 def _confirmation(held: CallHeld) -> Iterator[Chunk]:

@@ -263,12 +263,16 @@ function messageView(message) {
   const shown = message.parts.map((part, at) => [part, at]).filter(([part]) =>
     part.text || part.toolCallId || ['file', 'source-url', 'source-document'].includes(part.type));
   const views = shown.map(([part, at]) => {
-    const card = part.approval && message.parts.find(other => other.type === 'data-approval' && other.id === part.approval.id)?.data;
+    const card = part.toolCallId && cardOf(message, part)?.data;
     const content = JSON.stringify([part, card]);
     return { key: `${at}`, content, make: () => partView(part, card ?? {}, message) };
   });
   return { key: message.id, content: message.role, make: () => el('article', { className: message.role }), children: views };
 }
+
+// By the call's id: a call that a policy decided has no approval of its own on its part.
+const cardOf = (message, { toolCallId }) =>
+  message.parts.find(other => other.type === 'data-approval' && other.data.toolCallId === toolCallId);
 
 function partView(part, card, message) {
   if (part.toolCallId) return isAsked(part) ? approvalView(part, card, message) : toolView(part, card);
@@ -311,7 +315,11 @@ function toolView(part, card) {
     part.output === undefined ? '' : [el('h4', {}, 'Output'), data(part.output)],
     failed ? el('p', { className: 'error' }, visible(failed)) : '',
     reason ? el('p', {}, `Reason: ${visible(reason)}`) : '',
-    card.decidedBy ? el('p', { className: 'small' }, `Decided by ${visible(card.decidedBy)}`) : '');
+    card.editedInput ? [el('h4', {}, `Ran with, changed by ${visible(card.editedBy ?? 'an approver')}`), data(card.editedInput)] : '',
+    card.automatic ? el('p', { className: 'small' }, `Decided automatically, by ${visible(card.decidedBy)}`) : '',
+    card.approvedBy ? el('p', { className: 'small' }, `Approved by ${names(card.approvedBy, ', then ')}`) : '',
+    !card.automatic && !card.approvedBy && card.decidedBy ? el('p', { className: 'small' }, `Decided by ${visible(card.decidedBy)}`) : '',
+    card.resolved ? el('p', { className: 'small' }, `Found out by ${visible(card.resolved.by ?? 'the tool')}: it is ${card.status}`) : '');
 }
 
 const brief = input => el('span', { className: 'brief' }, visible(Object.values(input ?? {})
@@ -331,10 +339,22 @@ function approvalView(part, card, message) {
     el('div', { className: 'approval-head' }, el('h3', {}, visible(card.title || name)),
       card.risk ? el('span', { className: `risk ${/^\w+$/.test(card.risk) ? card.risk : ''}` }, `${visible(card.risk)} risk`) : ''),
     card.hint ? el('p', {}, visible(card.hint)) : '',
+    card.step ? stepView(card) : '',
     el('p', { className: 'small' }, 'Tool: ', el('code', {}, visible(name))),
-    data(part.input), reason,
+    data(part.input), card.editedInput ? [el('h4', {}, `Changed by ${visible(card.editedBy ?? 'an approver')} to`), data(card.editedInput)] : '',
+    reason,
     el('div', { className: 'buttons' }, button('deny', 'Deny', false), button('approve', 'Approve', true),
       card.expiresAt ? el('time', { dateTime: card.expiresAt, className: 'small' }, expiry(card.expiresAt)) : ''));
+}
+
+const names = (people, between) => people.map(visible).join(between);
+
+/** Tells which of several approvals is awaited, and whose. */
+function stepView({ step, approvedBy }) {
+  const who = step.by ? `: ${names(step.by, ' or ')}` : '';
+  return el('p', { className: 'step' }, `Step ${step.n} of ${step.of}, ${visible(step.name)}${who}`,
+    step.fourEyes ? ' — not whoever asked for it' : '',
+    approvedBy ? el('span', { className: 'small' }, ` Approved so far by ${names(approvedBy, ', ')}`) : '');
 }
 
 function expiry(moment) {
@@ -432,6 +452,10 @@ async function watch() {
   if (!message || state.busy || document.hidden) return;
   const part = message.parts.find(isAsked);
   const now = await api(`api/approvals/${encodeURIComponent(part.approval.id)}`).then(response => response.json()).catch(() => null);
+  if (now?.status === 'pending') {
+    const card = cardOf(message, part);
+    if (card && card.data.step?.n !== now.step?.n) { card.data = now; draw(); } // a step was approved elsewhere
+  }
   if (!now || now.status === 'pending' || state.busy || !isAsked(part) || !state.messages.includes(message)) return;
   part.approval.approved = !['denied', 'expired', 'cancelled'].includes(now.status);
   part.state = 'approval-responded';
