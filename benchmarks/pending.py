@@ -107,9 +107,7 @@ class _Inbox:
         decision = Decision(call.approval_id, approved=True)
 
         async def decide() -> None:
-            ruling, _ = await self.conversations.ledger.answer(
-                decision, owner=call.owner, by="bench"
-            )
+            ruling, _ = await self.conversations.ledger.answer(decision, user=call.owner)
             assert ruling == "accepted"
 
         seconds = await _timed(decide)

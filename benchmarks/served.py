@@ -41,6 +41,7 @@ async def served(agent: BaseAgent, database: OpenDatabase) -> AsyncIterator[Conv
         agent,
         tools=None,
         identify=anyone,
+        may_decide=None,
         settings=Settings(),
         services=Services(sessions=database.sessions),
         database=None,
