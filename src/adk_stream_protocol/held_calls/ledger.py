@@ -127,7 +127,7 @@ class Ledger:
             except Exception as failure:  # noqa: BLE001  # the edge: whatever a store raises
                 trace = trace_of(failure)
                 logger.error(  # noqa: TRY400
-                    "outcome not recorded, trying again: %s", trace, extra=_ids(claimed)
+                    "outcome not recorded, trying again: %s", trace, extra=call_ids(claimed)
                 )
                 await anyio.sleep(pause)
             else:

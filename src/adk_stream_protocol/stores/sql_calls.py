@@ -68,7 +68,8 @@ _JSON: Final = frozenset({"arguments", "payload", "ui", "result", "schema", "edi
 def database_now(engine: AsyncEngine) -> ColumnElement[float]:
     """Return the expression for the database's own time, in seconds since the epoch."""
     if engine.dialect.name == "postgresql":
-        return func.extract("epoch", func.clock_timestamp()).cast(Float)
+        # Not `clock_timestamp()`: what changes within a statement cannot be looked up in an index.
+        return func.extract("epoch", func.statement_timestamp()).cast(Float)
     return (func.julianday("now", type_=Float) - 2440587.5) * 86400.0
 
 
