@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import wait_all_tasks_blocked
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -75,6 +76,33 @@ async def test_a_reply_whose_process_died_ends_with_an_error(tmp_path: Path) -> 
         assert isinstance(again, Attached)
         assert again.turn.lapsed
         assert isinstance(await alive.turns.begin(TURN, repeatable=True, over=REPLY), Began)
+
+
+async def test_a_reply_given_up_before_its_first_chunk_ends_with_an_error(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.create("unsaid")
+    writer, reader = postgres_stores(url), postgres_stores(url)
+    ends: list[Batch | None] = []
+
+    async def follow(stores: Stores) -> None:
+        ends.append(await stores.log.read(REPLY, 0))
+
+    async with writer.serving(), reader.serving():
+        await writer.turns.begin(TURN, repeatable=False)
+        await writer.log.open(REPLY)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follow, writer)
+            tasks.start_soon(follow, reader)
+            # Until both wait: the one for the writer, the other for the table.
+            await wait_all_tasks_blocked()
+            await writer.turns.release(CHAT, REPLY)
+            await writer.log.leave(REPLY)
+        for end in ends:
+            assert end is not None
+            assert end.ended
+            assert [type(entry) for entry in end.entries] == [ErrorChunk]
+        assert await reader.log.read(ReplyId("never"), 0) is None
 
 
 async def test_a_call_whose_process_died_is_unknown_and_not_run_again(tmp_path: Path) -> None:

@@ -148,13 +148,15 @@ class SqlLog:
         await connection.execute(insert.on_conflict_do_nothing(), rows)
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
+        known = False
         while (live := self._live.get(reply_id)) is not None:
+            known = True
             if live.visible > after:
                 return Batch(tuple(live.entries[after : live.visible]), ended=False)
             await live.changed.wait()
-        return await self._follow(reply_id, after)
+        return await self._follow(reply_id, after, known=known)
 
-    async def _follow(self, reply_id: ReplyId, after: int) -> Batch | None:
+    async def _follow(self, reply_id: ReplyId, after: int, *, known: bool) -> Batch | None:
         """Read a reply from the table: one that has ended, or that another process writes."""
         until = anyio.current_time() + _OUTAGE
         while True:
@@ -172,7 +174,8 @@ class SqlLog:
             if batch is not None:
                 return batch
             if not running:
-                return await self._lost(reply_id, after)
+                return await self._lost(reply_id, after, known=known)
+            known = True
             await self._wake.wait(reply_id, _POLL)
 
     async def _rows(self, reply_id: ReplyId, after: int) -> Batch | None:
@@ -188,8 +191,11 @@ class SqlLog:
         entries = tuple(parse_entry(text) for text in found if text is not None)
         return Batch(entries, ended=found[-1] is None)
 
-    async def _lost(self, reply_id: ReplyId, after: int) -> Batch | None:
-        """End a reply whose writer died, so that every reader sees the same end."""
+    async def _lost(self, reply_id: ReplyId, after: int, *, known: bool) -> Batch | None:
+        """End a reply whose writer died, so that every reader sees the same end.
+
+        One that nothing is stored of is no reply, unless this reader saw it run.
+        """
         newest = (
             select(CHUNKS.c.data)
             .where(CHUNKS.c.reply_id == reply_id)
@@ -198,9 +204,9 @@ class SqlLog:
         )
         async with reading(self._engine) as connection:
             found = (await connection.execute(newest)).one_or_none()
-        if found is None:
+        if found is None and not known:
             return None
-        if found.data is None:
+        if found is not None and found.data is None:
             # It has ended; the reader asked for what is behind the end.
             return Batch((), ended=True)
         # A stock client takes an empty end for an answer and sends again, for ever.
