@@ -153,7 +153,7 @@ class EventTranslator:
         """Yield a result that was given from outside, for a call that has none."""
         call_id = response.id or ""
         yield from self._tell_decided(call_id)
-        if call_id in self._tools and not self._tools.is_settled(call_id):
+        if self._tools.owes_result(call_id):
             yield from self._tools.result(call_id, as_object(jsonable(response.response or {})))
 
     def wait_on(self, call_id: str) -> None:

@@ -56,6 +56,11 @@ class ToolCalls:
         call = self._calls.get(call_id)
         return call is None or call.settled
 
+    def owes_result(self, call_id: str) -> bool:
+        """Whether the call was shown and must still end; a long-running one may never do."""
+        call = self._calls.get(call_id)
+        return call is not None and not call.settled and not call.long_running
+
     def any_open(self, call_ids: Iterable[str]) -> bool:
         """Whether one of the calls still owes its result."""
         calls = (self._calls[call_id] for call_id in call_ids)
