@@ -150,6 +150,13 @@ async def test_payment_is_made_and_told(text: str, recipient: str, told: str) ->
     assert turn.text == told
 
 
+async def test_payment_that_an_approver_changed_is_told_as_it_was_made() -> None:
+    paid = {"status": "paid", "transaction_id": "tx-1", "amount": 40, "recipient": "Hanako"}
+    turn = await chat_with(answering("process_payment", paid)).say("send 50 dollars to Hanako")
+
+    assert turn.text == "I sent 40 USD to Hanako (transaction tx-1)."
+
+
 @pytest.mark.parametrize(
     "text", ["pay Alice 30 and Bob 40", "Aliceに30ドル、Bobに40ドル送金してください"]
 )

@@ -73,13 +73,18 @@ def _describe_weather(outcome: Outcome, phrases: Phrases) -> str:
 def _describe_payment(outcome: Outcome, phrases: Phrases) -> str:
     result = outcome.result or {}
     transaction = result.get("transaction_id")
+    # An approver may have changed the arguments: what was done is what counts.
+    paid = ToolRequest(
+        outcome.call.tool,
+        {name: result.get(name, asked) for name, asked in outcome.call.arguments.items()},
+    )
     sentence = {
         "done": phrases.payment_made,
         "denied": phrases.payment_denied,
         "expired": phrases.payment_expired,
     }.get(outcome.state, phrases.payment_failed)
     return sentence.format(
-        **_details(outcome.call, phrases),
+        **_details(paid, phrases),
         transaction=phrases.transaction.format(id=transaction) if transaction else "",
         error=outcome.error,
     )
