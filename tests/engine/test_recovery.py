@@ -11,6 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio.to_thread import run_sync
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -242,6 +244,35 @@ async def test_a_request_that_is_shown_can_be_answered_before_its_turn_is_recove
             f"/api/approvals/{part['approval']['id']}", json={"approved": True}
         )
         assert (decided.status_code, decided.json()["status"]) == (200, "approved")
+
+
+@pytest.mark.parametrize("key", ["say", "regenerate:"])
+async def test_a_message_taken_back_to_be_answered_anew_is_not_lost(
+    tmp_path: Path, key: str
+) -> None:
+    body = {"id": "c", "messages": [user_message("long", "u1")]}
+    async with life(tmp_path) as (stage, _):
+        await begun(stage, body, until="One. ")
+    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
+        # As if the process had died right after the rewind of a recovery, or of a regeneration.
+        found = await opened.sessions.get_session(app_name="stage", user_id="alice", session_id="c")
+        assert found is not None
+        rewind = EventActions(rewind_before_invocation_id=found.events[-1].invocation_id)
+        await opened.sessions.append_event(
+            found, Event(author="user", invocation_id="e-rewind", actions=rewind)
+        )
+    if key != "say":
+        engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chats.db'}")
+        async with engine.begin() as connection:
+            anew = "UPDATE adk_stream_turn SET key = 'regenerate:', reply_id = 'another'"
+            await connection.execute(text(anew))
+        await engine.dispose()
+    async with life(tmp_path) as (stage, _):
+        stage.more.set()
+        assert (await settled(stage)).text == "One. Two."
+        messages = (await stage.http.get("/api/chats/c")).json()["messages"]
+        assert (messages[0]["id"], messages[0]["role"]) == ("u1", "user")
+        assert len(messages) == 2
 
 
 async def test_a_message_that_was_never_stored_can_be_sent_again(tmp_path: Path) -> None:

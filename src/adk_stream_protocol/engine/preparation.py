@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from google.adk.events.event import Event
 from google.genai import types
@@ -45,7 +46,10 @@ from adk_stream_protocol.wire.chunks import (
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import digest, jsonable
 
-__all__ = ["Draft", "Preparation", "by_lane"]
+__all__ = ["REGENERATE", "Draft", "Preparation", "by_lane"]
+
+REGENERATE: Final = "regenerate:"
+"""How the keys of requests for another answer begin."""
 
 
 async def _nothing_to_settle(_draft: Draft, _turn: Turn) -> None:
@@ -119,7 +123,7 @@ class Preparation:
         return Draft(
             chat_id,
             owner,
-            key=f"regenerate:{asked.message_id or ''}",
+            key=f"{REGENERATE}{asked.message_id or ''}",
             prepare=partial(self._prepare_regenerate, asked),
             repeatable=True,
         )

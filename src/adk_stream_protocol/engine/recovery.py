@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.preparation import Draft, Preparation, by_lane
+from adk_stream_protocol.engine.preparation import REGENERATE, Draft, Preparation, by_lane
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.held_calls.gate import RunScope
 from adk_stream_protocol.identifiers import MessageId
@@ -63,17 +64,19 @@ class Recovery:
     async def _prepare(self, lapsed: TurnRecord, draft: Draft) -> Turn:
         prepared = self.preparation
         await prepared.ledger.settle_orphans()
-        turns = past_turns(await prepared.sessions.events(draft.chat_id, draft.owner))
+        events = await prepared.sessions.events(draft.chat_id, draft.owner)
+        turns = past_turns(events)
         past = await self._interrupted(turns, lapsed, draft)
         if past is None:
-            return self._nothing(draft)
+            taken_back = _taken_back(events, lapsed, draft)
+            return self._nothing(draft) if taken_back is None else self._anew(taken_back, draft)
         await self._open_missing(past, draft)
         rows = await self._rows(past, draft)
         # What was being stopped is only told.
         left = Aftermath() if lapsed.stopping else aftermath_of(past, rows)
-        if left.rerun and past.said is not None:
+        if left.rerun:
             await prepared.rewind(draft, turns, past)
-            return prepared.fresh(draft, past.said, past.user_message_id, past.message_id)
+            return self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
         contents = [answers_content(own) for own in by_lane(left.deliver)]
@@ -107,6 +110,11 @@ class Recovery:
                 if turn.invocation_id == call.invocation_id:
                     return turn
         return None
+
+    def _anew(self, past: PastTurn, draft: Draft) -> Turn:
+        """Return a turn that answers what was said in one that was taken back."""
+        assert past.said is not None, "only what was said is answered anew"
+        return self.preparation.fresh(draft, past.said, past.user_message_id, past.message_id)
 
     def _nothing(self, draft: Draft) -> Turn:
         """Return a turn that says so; as it fails, the request can be made again."""
@@ -159,6 +167,17 @@ class Recovery:
         for call in deliver:
             told += translator.answer(call_answered(call))
         return translator, told
+
+
+def _taken_back(events: Sequence[Event], lapsed: TurnRecord, draft: Draft) -> PastTurn | None:
+    """Return the turn that was taken back to be answered anew, if the end came in between."""
+    last = events[-1].actions.rewind_before_invocation_id if events else None
+    for turn in past_turns(events[:-1]) if last else ():
+        own = any(reply_of(event) == draft.origin for event in turn.events)
+        asked_anew = own or lapsed.key.startswith(REGENERATE)
+        if turn.invocation_id == last and turn.said is not None and asked_anew:
+            return turn
+    return None
 
 
 def _without_answers(past: PastTurn, requests: set[str]) -> PastTurn:
