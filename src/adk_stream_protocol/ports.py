@@ -215,6 +215,8 @@ class TurnRecord:
     """It neither runs nor has it ended: its process died, or gave it up."""
     origin: ReplyId | None = None
     """The reply it stands in for, whose turn lapsed; None: it is the first of its request."""
+    recoveries: int = 0
+    """How many turns of its request lapsed before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,14 +258,21 @@ class Turns(Protocol):
         ...
 
     async def begin(
-        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None = None
+        self,
+        turn: TurnRecord,
+        *,
+        repeatable: bool,
+        over: ReplyId | None = None,
+        rewinds: bool = False,
     ) -> Began | Attached | Busy:
         """Take the chat for a turn, and note its request; both or neither.
 
         Args:
             turn: the turn to begin.
             repeatable: whether a turn of the same key that has ended is begun anew.
-            over: the lapsed turn's reply that this one takes the place of.
+            over: the lapsed turn's reply that this one takes the place of. What was asked of that
+                one, to stop, is asked of this one.
+            rewinds: whether it takes back earlier turns: then their requests are forgotten.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -298,4 +299,53 @@ async def test_a_chat_that_was_cut_off_can_be_stopped_and_deleted(tmp_path: Path
         for chat in ("c", "d"):
             await stage.http.post(f"/api/chat/{chat}/stop")
         assert (await stage.http.delete("/api/chats/d")).status_code == 204
+        assert (await stage.say("c", "hi")).text == "Hello."
+
+
+async def lapse(folder: Path, *statements: str) -> None:
+    """Make the newest turn look as if its process had died, after some changes."""
+    engine = create_async_engine(f"sqlite+aiosqlite:///{folder / 'chats.db'}")
+    async with engine.begin() as connection:
+        for statement in (*statements, "UPDATE adk_stream_turn SET running = 1"):
+            await connection.execute(text(statement))
+    await engine.dispose()
+
+
+async def test_a_turn_that_was_being_stopped_is_not_taken_up_again(tmp_path: Path) -> None:
+    async with life(tmp_path) as (stage, _):
+        asked = await stage.say("c", "pay 5")
+    approved = "UPDATE adk_stream_call SET state = 'approved', delivered_in = 'r', decided_at = 1"
+    taken = "UPDATE adk_stream_turn SET stopping = 1, reply_id = 'r', key = 'answers:'"
+    await lapse(tmp_path, approved, taken)
+    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
+        # A first recovery took it over and died, too.
+        lapsed = TurnRecord(ChatId("c"), UserId("alice"), ReplyId("r"), "answers:")
+        again = dataclasses.replace(lapsed, reply_id=ReplyId("r2"), origin=ReplyId("r"))
+        await opened.stores.turns.release(lapsed.chat_id, lapsed.reply_id)
+        await opened.stores.turns.begin(again, repeatable=False, over=lapsed.reply_id)
+        await opened.stores.turns.release(lapsed.chat_id, again.reply_id)
+    async with life(tmp_path) as (stage, _):
+        await settled(stage, "abort")
+        assert (stage.payments, await state_of(stage)) == ([], "cancelled")
+        late = await stage.post("/api/chat", asked.approving("c", True))
+        assert late.status == 200
+        assert stage.payments == []
+
+
+async def test_a_turn_that_ends_each_process_is_given_up(tmp_path: Path) -> None:
+    body = {"id": "c", "messages": [user_message("long", "u1")]}
+    async with life(tmp_path) as (stage, _):
+        await begun(stage, body, until="One. ")
+    asked = 0
+    for _ in range(8):
+        async with life(tmp_path) as (stage, _):
+            with anyio.move_on_after(10):
+                async with stage.http.stream("GET", "/api/chat/c/stream") as response:
+                    async for piece in response.aiter_text():
+                        if "One. " in piece or "given up" in piece:
+                            break
+            asked += len(stage.model.prompts)
+    assert asked == 5
+    async with life(tmp_path) as (stage, _):
+        assert "given up" in (await resumed(stage)).raw
         assert (await stage.say("c", "hi")).text == "Hello."

@@ -321,3 +321,16 @@ async def test_no_chunk_is_shown_before_the_message_is_stored() -> None:
     async with staged(services=Services(sessions=Sessions()), stores=stores) as stage:
         assert (await stage.say("chat", "hi")).text == "Hello."
     assert shown == [None]
+
+
+async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:
+    def edited(text: str) -> dict[str, object]:
+        return {"id": "c", "messageId": "u1", "messages": [user_message(text, "u1")]}
+
+    await stage.post("/api/chat", {"id": "c", "messages": [user_message("hi", "u1")]})
+    assert (await stage.post("/api/chat", edited("hello"))).text == "Hello again."
+    back = await stage.post("/api/chat", edited("hi"))
+    assert (back.text, len(stage.model.prompts)) == ("Hello.", 3)
+    assert (await stage.post("/api/chat", edited("hi"))).chunks == back.chunks
+    messages = (await stage.http.get("/api/chats/c")).json()["messages"]
+    assert messages[0]["parts"] == [{"type": "text", "text": "hi"}]

@@ -1044,3 +1044,43 @@ async def test_a_chat_that_was_forgotten_has_no_requests(turns: Turns) -> None:
     await turns.begin(turn(R2, "say:2"), repeatable=False)
     await turns.forget(CHAT)
     assert isinstance(await turns.begin(turn(R2), repeatable=False), Began)
+
+
+async def test_a_turn_that_rewinds_forgets_what_was_answered_before(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    await turns.begin(turn(R2, "say:2"), repeatable=False, rewinds=True)
+    await turns.end(CHAT, R2)
+    third = turn(ReplyId("r3"))
+    assert isinstance(await turns.begin(third, repeatable=False, rewinds=True), Began)
+
+
+async def test_what_was_asked_of_a_turn_is_asked_of_its_recovery(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.ask_to_stop(CHAT)
+    await turns.release(CHAT, R1)
+    recovery = dataclasses.replace(turn(R2), origin=R1, recoveries=1)
+    await turns.begin(recovery, repeatable=False, over=R1)
+    latest = await turns.latest(CHAT)
+    assert latest is not None
+    assert (latest.stopping, latest.recoveries) == (True, 1)
+    await turns.release(CHAT, R2)
+    (lapsed,) = await turns.lapsed()
+    again = dataclasses.replace(recovery, reply_id=ReplyId("r3"), recoveries=2)
+    await turns.begin(again, repeatable=False, over=R2)
+    await turns.restore(again, lapsed)
+    assert await turns.lapsed() == [lapsed]
+
+
+async def test_an_ended_chat_is_its_owners_to_take(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    theirs = turn(R2, "say:2", owner=BOB)
+    assert isinstance(await turns.begin(theirs, repeatable=False), Busy)
+    assert await turns.owner_of(CHAT) == ANN
+
+
+async def test_nothing_is_taken_over_in_a_chat_that_was_forgotten(turns: Turns) -> None:
+    recovery = dataclasses.replace(turn(R2), origin=R1)
+    assert isinstance(await turns.begin(recovery, repeatable=False, over=R1), Busy)
+    assert await turns.latest(CHAT) is None

@@ -101,6 +101,7 @@ _BACK_TO_1 = (
     "DROP INDEX adk_stream_turn_lease",
     "DROP INDEX adk_stream_call_undelivered",
     "ALTER TABLE adk_stream_turn DROP COLUMN origin",
+    "ALTER TABLE adk_stream_turn DROP COLUMN recoveries",
     *(f"ALTER TABLE adk_stream_call DROP COLUMN {name}" for name in _NEW_IN_2),
     "UPDATE adk_stream_schema SET version = 1",
 )

@@ -97,8 +97,12 @@ def event(
 ) -> Event:
     """Return a complete event; further fields by ADK's own names."""
     content = types.Content(role="model", parts=list(parts)) if parts else None
+    calls = [part.function_call for part in parts if part.function_call is not None]
+    # ADK marks its own requests so; a model cannot.
+    asked = {call.id for call in calls if (call.name or "").startswith("adk_request_")}
     return Event.model_validate(
         {
+            "long_running_tool_ids": asked or None,
             "author": author,
             "branch": branch,
             "invocation_id": invocation,

@@ -180,7 +180,10 @@ class ChatTurns:
         while True:
             with self._holding(draft.reply_id) as held:
                 began = await self.stores.turns.begin(
-                    draft.record(), repeatable=draft.repeatable, over=draft.over
+                    draft.record(),
+                    repeatable=draft.repeatable,
+                    over=draft.over,
+                    rewinds=draft.rewinds,
                 )
                 if isinstance(began, Began):
                     await self.stores.log.open(draft.reply_id)
@@ -346,8 +349,16 @@ class ChatTurns:
             # Whoever attached meanwhile is told, and the chat's newest turn is what it was.
             told = [ErrorChunk("This request could not be carried out. Please send it again.")]
             await self._surely(self.stores.log.append, draft.reply_id, told)
+            await self._surely(self._undeliver, draft)
             await self._surely(self.stores.turns.restore, draft.record(), previous)
             await self._surely(self.stores.log.end, draft.reply_id)
+
+    async def _undeliver(self, draft: Draft) -> None:
+        """Note that ADK did not get the answers that the turn was to carry, whoever noted it."""
+        calls = await self.stores.calls.of_chat(draft.chat_id)
+        await self.stores.calls.undeliver(
+            [call.approval_id for call in calls if call.delivered_in == draft.reply_id]
+        )
 
     async def _give_back(self, draft: Draft, *, failed: bool) -> None:
         self._forget(draft)

@@ -21,7 +21,7 @@ from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
-from adk_stream_protocol.errors import NotFound, NotYours, trace_of
+from adk_stream_protocol.errors import Conflict, NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Reconciled
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
@@ -148,6 +148,7 @@ class Conversations:
         if turn is not None and turn.lapsed:
             # What was cut off is not taken up again.
             await self.stores.turns.end(chat_id, turn.reply_id)
+            await self.ledger.settle_orphans()
         if await self.turns.stop(chat_id) is not None:
             return True
         cancelled = await self.stores.calls.cancel(chat_id)
@@ -171,7 +172,8 @@ class Conversations:
         )
         # For whoever waits for this very call, in any process.
         self.stores.wake.hint(call.approval_id)
-        await self._continue(call.chat_id, call.owner)
+        # The decision counts from here on, whether or not the chat can go on right now.
+        await self._continue_quietly(call.chat_id, call.owner)
         return ruling, call
 
     async def approvals(self, user: UserId, state: CallState | None = None) -> Sequence[HeldCall]:
@@ -416,6 +418,9 @@ class Conversations:
     async def _sweep(self) -> float:
         """Do what is due and what others left undone; return when to look again."""
         calls = self.stores.calls
+        now = anyio.current_time()
+        tries = self._tries.items()
+        self._tries = {name: known for name, known in tries if now < known.at + _PATIENCE}
         for turn in await self.stores.turns.lapsed():
             # A start after a crash may find thousands: the model must not get them all at once.
             if self.turns.running < _MOST_RECOVERIES and self._is_due(turn.chat_id):
@@ -436,9 +441,6 @@ class Conversations:
         if self.turns.drain.has_begun:
             return False
         now = anyio.current_time()
-        self._tries = {
-            name: known for name, known in self._tries.items() if now < known.at + _PATIENCE
-        }
         known = self._tries.get(chat_id)
         if known is not None and now < known.at:
             return False
@@ -450,16 +452,28 @@ class Conversations:
 
     async def _check_owner(self, chat_id: ChatId, user: UserId) -> None:
         owner = await self.stores.turns.owner_of(chat_id)
-        if owner is not None and owner != user:
+        if owner is None:
+            # Rows that were read from a session tell whose it is before its first turn does.
+            owners = {call.owner for call in await self.stores.calls.of_chat(chat_id)}
+            owner = user if not owners or user in owners else owners.pop()
+        if owner != user:
             raise NotFound("No such chat.", code="unknown_chat")
 
     async def _unnamed(self, request: ChatRequest, user: UserId) -> ChatId:
         """Return the chat of a client that names none: the answered call's, or a new one."""
         named = set(_named_calls(request))
-        for call in await self.stores.calls.of_owner(user) if named else ():
-            if {call.approval_id, call.call_id} & named:
+        calls = await self.stores.calls.of_owner(user) if named else ()
+        for call in calls:
+            if call.approval_id in named:
                 return call.chat_id
-        return ChatId(f"chat-{uuid.uuid4()}")
+        # A model may give its calls the same ids in every chat: only one that waits can be meant.
+        chats = {call.chat_id for call in calls if call.call_id in named and call.is_open}
+        if len(chats) > 1:
+            raise Conflict(
+                "Calls of this id wait in several chats. Name the chat in `id`, or the approval.",
+                code="ambiguous_call",
+            )
+        return chats.pop() if chats else ChatId(f"chat-{uuid.uuid4()}")
 
     async def _held(self, chat_id: ChatId, user: UserId) -> Sequence[HeldCall]:
         """Return the chat's held calls; a session older than the ledger gets its rows now."""

@@ -46,7 +46,10 @@ from adk_stream_protocol.wire.chunks import (
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import digest, jsonable
 
-__all__ = ["REGENERATE", "Draft", "Preparation", "by_lane"]
+__all__ = ["ANSWERS", "REGENERATE", "Draft", "Preparation", "by_lane"]
+
+ANSWERS: Final = "answers:"
+"""How the keys of turns begin that deliver answers; the ids of the approvals follow."""
 
 REGENERATE: Final = "regenerate:"
 """How the keys of requests for another answer begin."""
@@ -75,11 +78,22 @@ class Draft:
     """The lapsed turn's reply that this one takes the place of; None: the chat is free."""
     origin: ReplyId | None = None
     """The first reply of the request, if this one makes up for it."""
+    recoveries: int = 0
+    """How many turns of the request lapsed before this one."""
+    rewinds: bool = False
+    """Whether it takes back earlier turns, and with them what they answered."""
     reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))
 
     def record(self) -> TurnRecord:
         """Return the row that takes the chat."""
-        return TurnRecord(self.chat_id, self.owner, self.reply_id, self.key, origin=self.origin)
+        return TurnRecord(
+            self.chat_id,
+            self.owner,
+            self.reply_id,
+            self.key,
+            origin=self.origin,
+            recoveries=self.recoveries,
+        )
 
     def ids(self) -> dict[str, object]:
         """Return what a log line says of the turn."""
@@ -116,6 +130,7 @@ class Preparation:
             owner,
             key=f"say:{name}:{content_hash}",
             prepare=partial(self._prepare_say, said, content),
+            rewinds=said.edits,
         )
 
     async def regenerate(self, asked: Regenerate, chat_id: ChatId, owner: UserId) -> Draft:
@@ -126,6 +141,7 @@ class Preparation:
             key=f"{REGENERATE}{asked.message_id or ''}",
             prepare=partial(self._prepare_regenerate, asked),
             repeatable=True,
+            rewinds=True,
         )
 
     async def continuation(
@@ -136,7 +152,7 @@ class Preparation:
         return Draft(
             chat_id,
             owner,
-            key=f"answers:{':'.join(ids)}",
+            key=f"{ANSWERS}{':'.join(ids)}",
             prepare=partial(self._prepare_continuation, invocation, calls),
             settle=self.settle,
             delivers=ids,

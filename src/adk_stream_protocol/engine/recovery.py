@@ -15,11 +15,17 @@ from typing import Final
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.preparation import REGENERATE, Draft, Preparation, by_lane
+from adk_stream_protocol.engine.preparation import (
+    ANSWERS,
+    REGENERATE,
+    Draft,
+    Preparation,
+    by_lane,
+)
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.held_calls.gate import RunScope
 from adk_stream_protocol.identifiers import MessageId
-from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import TurnRecord
 from adk_stream_protocol.translation.aftermath import Aftermath, aftermath_of
 from adk_stream_protocol.translation.cards import call_answered
@@ -42,6 +48,14 @@ _NOTHING_STORED: Final = (
 )
 
 
+_GIVEN_UP: Final = (
+    "The server was interrupted again and again while this reply ran, so it was given up. Please "
+    "send the message again."
+)
+_MOST_RECOVERIES: Final = 5
+"""How often a request is taken up again: what kills each process must not kill them all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """Drafts the turns that make up for lapsed ones."""
@@ -59,6 +73,7 @@ class Recovery:
             settle=self.preparation.settle,
             over=lapsed.reply_id,
             origin=lapsed.origin or lapsed.reply_id,
+            recoveries=lapsed.recoveries + 1,
         )
 
     async def _prepare(self, lapsed: TurnRecord, draft: Draft) -> Turn:
@@ -72,6 +87,8 @@ class Recovery:
             return self._nothing(draft) if taken_back is None else self._anew(taken_back, draft)
         await self._open_missing(past, draft)
         rows = await self._rows(past, draft)
+        if draft.recoveries > _MOST_RECOVERIES:
+            return await self._given_up(past, rows, draft)
         # What was being stopped is only told.
         left = Aftermath() if lapsed.stopping else aftermath_of(past, rows)
         if left.rerun:
@@ -105,11 +122,24 @@ class Recovery:
         replies = {lapsed.reply_id, draft.origin}
         for call in await self.preparation.ledger.calls.of_chat(draft.chat_id):
             # Its key names the calls, also if it had not come to note what it carries.
-            named = call.is_deliverable and call.approval_id in lapsed.key
+            named = lapsed.key.startswith(ANSWERS) and call.approval_id in lapsed.key
+            named = named and call.is_deliverable
             for turn in turns if named or call.delivered_in in replies else ():
                 if turn.invocation_id == call.invocation_id:
                     return turn
         return None
+
+    async def _given_up(self, past: PastTurn, rows: Sequence[HeldCall], draft: Draft) -> Turn:
+        """Return a turn that says that it ends here: whatever it does ends its process."""
+        for call in rows:
+            if call.state is CallState.APPROVED and call.kind is CallKind.TOOL:
+                await self.preparation.ledger.calls.abort(call.approval_id)
+        translator, opening = self._retold(past, rows, (), draft)
+        opening += translator.fail(_GIVEN_UP)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        turn = self.preparation.turn(draft, translator, opening, scope=scope)
+        turn.told = turn.failed = True
+        return turn
 
     def _anew(self, past: PastTurn, draft: Draft) -> Turn:
         """Return a turn that answers what was said in one that was taken back."""
@@ -122,8 +152,7 @@ class Recovery:
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
         opening: list[Entry] = [OwnBegins(), ErrorChunk(_NOTHING_STORED)]
         turn = self.preparation.turn(draft, translator, opening, scope=scope)
-        turn.told = True
-        turn.failed = True
+        turn.told = turn.failed = True
         return turn
 
     async def _open_missing(self, past: PastTurn, draft: Draft) -> None:

@@ -290,22 +290,50 @@ class MemoryTurns:
         return self._turns.get(chat_id)
 
     async def begin(
-        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None = None
+        self,
+        turn: TurnRecord,
+        *,
+        repeatable: bool,
+        over: ReplyId | None = None,
+        rewinds: bool = False,
     ) -> Began | Attached | Busy:
         current = self._turns.get(turn.chat_id)
+        if over is not None:
+            return self._take_over(turn, current, over)
+        if current is None:
+            return self._begin(turn, current, None)
         earlier = self._requests.get((turn.chat_id, turn.key))
-        if current is None or (over is not None and _may_take(current, over)):
-            return self._begin(turn, current, over)
-        if not repeatable and earlier is not None and earlier != current.reply_id and over is None:
+        asked_before = earlier is not None and earlier != current.reply_id
+        if earlier is not None and asked_before and not repeatable and not rewinds:
             return Attached(dataclasses.replace(turn, reply_id=earlier, running=False))
-        if over is not None or current.running or current.lapsed:
-            return Attached(current) if current.key == turn.key else Busy(current)
-        if current.key == turn.key and not repeatable:
-            return Attached(current)
-        return self._begin(turn, current, None)
+        same = current.key == turn.key
+        if current.running or current.lapsed or (same and not repeatable):
+            return Attached(current) if same else Busy(current)
+        if current.owner != turn.owner:
+            return Busy(current)
+        begun = self._begin(turn, current, None)
+        if rewinds:
+            self._forget_others(turn)
+        return begun
+
+    def _take_over(
+        self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId
+    ) -> Began | Attached | Busy:
+        if current is None:
+            return Busy(dataclasses.replace(turn, running=False))
+        if _may_take(current, over):
+            return self._begin(turn, current, over)
+        return Attached(current) if current.key == turn.key else Busy(current)
+
+    def _forget_others(self, turn: TurnRecord) -> None:
+        of_chat = [request for request in self._requests if request[0] == turn.chat_id]
+        for request in of_chat:
+            if self._requests[request] != turn.reply_id:
+                del self._requests[request]
 
     def _begin(self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId | None) -> Began:
-        self._turns[turn.chat_id] = turn
+        stopping = over is not None and current is not None and current.stopping
+        self._turns[turn.chat_id] = dataclasses.replace(turn, stopping=stopping)
         if over is None:
             self._requests[turn.chat_id, turn.key] = turn.reply_id
         else:

@@ -51,6 +51,7 @@ TURNS: Final = Table(
     Column("fence", Integer, nullable=False),
     Column("lease_until", Float, nullable=False),
     Column("origin", String(64)),
+    Column("recoveries", Integer, nullable=False),
 )
 Index("adk_stream_turn_owner", TURNS.c.owner, TURNS.c.running)
 Index("adk_stream_turn_lease", TURNS.c.running, TURNS.c.lease_until)
@@ -136,6 +137,7 @@ Index("adk_stream_chunk_age", CHUNKS.c.created_at)
 _STEPS: Final[dict[int, tuple[str, ...]]] = {
     1: (
         "ALTER TABLE adk_stream_turn ADD COLUMN origin VARCHAR(64)",
+        "ALTER TABLE adk_stream_turn ADD COLUMN recoveries INTEGER NOT NULL DEFAULT 0",
         "CREATE INDEX adk_stream_turn_lease ON adk_stream_turn (running, lease_until)",
         "CREATE TABLE adk_stream_request (chat_id VARCHAR(128) NOT NULL, key VARCHAR(64) NOT NULL, "
         "reply_id VARCHAR(64) NOT NULL, created_at FLOAT NOT NULL, PRIMARY KEY (chat_id, key))",

@@ -50,13 +50,19 @@ class SqlTurns:
             return await self._row(connection, chat_id)
 
     async def begin(
-        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None = None
+        self,
+        turn: TurnRecord,
+        *,
+        repeatable: bool,
+        over: ReplyId | None = None,
+        rewinds: bool = False,
     ) -> Began | Attached | Busy:
         taken = {
             "owner": turn.owner,
             "reply_id": turn.reply_id,
             "key": turn.key,
             "origin": turn.origin,
+            "recoveries": turn.recoveries,
             "running": True,
             "stopping": False,
             "holder": self._holder,
@@ -65,18 +71,27 @@ class SqlTurns:
         insert = insert_into(self._engine, TURNS).values(chat_id=turn.chat_id, fence=1, **taken)
         take = insert.on_conflict_do_update(
             index_elements=[TURNS.c.chat_id],
-            set_={**taken, "fence": TURNS.c.fence + 1},
+            set_={
+                **taken,
+                "fence": TURNS.c.fence + 1,
+                "stopping": False if over is None else TURNS.c.stopping,
+            },
             where=self._free(turn, repeatable=repeatable, over=over),
         ).returning(TURNS.c.reply_id)
         # Read before the writing transaction: SQLite would not let a stale reader write.
         previous = await self.latest(turn.chat_id)
-        if not repeatable and over is None:
+        if over is not None and previous is None:
+            # The chat was deleted meanwhile: there is nothing to take over.
+            return Busy(replace(turn, running=False))
+        if not repeatable and over is None and not rewinds:
             earlier = await self._asked_before(turn, previous)
             if earlier is not None:
                 return Attached(earlier)
         async with writing(self._engine) as connection:
             if (await connection.execute(take)).scalar_one_or_none() is not None:
                 await self._note_request(connection, turn, over)
+                if rewinds:
+                    await self._forget_others(connection, turn)
                 return Began(turn, previous)
             current = await self._row(connection, turn.chat_id)
         assert current is not None, "the row that was in the way"
@@ -88,7 +103,7 @@ class SqlTurns:
         """The rows that a turn may take: those that have ended, or the very one that lapsed."""
         if over is not None:
             return and_(TURNS.c.reply_id == over, TURNS.c.running, not_(self._alive))
-        ended = not_(TURNS.c.running)
+        ended = and_(not_(TURNS.c.running), TURNS.c.owner == turn.owner)
         return ended if repeatable else and_(ended, TURNS.c.key != turn.key)
 
     async def _asked_before(self, turn: TurnRecord, latest: TurnRecord | None) -> TurnRecord | None:
@@ -156,6 +171,8 @@ class SqlTurns:
                 "reply_id": previous.reply_id,
                 "key": previous.key,
                 "origin": previous.origin,
+                "recoveries": previous.recoveries,
+                "stopping": previous.stopping,
                 # A turn that had lapsed still has.
                 "running": previous.lapsed,
                 "lease_until": 0.0,
@@ -166,6 +183,10 @@ class SqlTurns:
             else:
                 back = update(REQUESTS).where(REQUESTS.c.reply_id == turn.reply_id)
                 await connection.execute(back.values(reply_id=previous.reply_id))
+
+    async def _forget_others(self, connection: AsyncConnection, turn: TurnRecord) -> None:
+        others = and_(REQUESTS.c.chat_id == turn.chat_id, REQUESTS.c.reply_id != turn.reply_id)
+        await connection.execute(delete(REQUESTS).where(others))
 
     async def _forget_request(self, connection: AsyncConnection, reply_id: ReplyId) -> None:
         await connection.execute(delete(REQUESTS).where(REQUESTS.c.reply_id == reply_id))
@@ -233,4 +254,5 @@ def _turn(row: RowMapping) -> TurnRecord:
         stopping=bool(row["stopping"]),
         lapsed=bool(row["running"]) and not row["alive"],
         origin=row["origin"],
+        recoveries=row["recoveries"],
     )

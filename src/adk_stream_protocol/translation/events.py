@@ -315,8 +315,11 @@ class EventTranslator:
 
     def _call(self, call: types.FunctionCall, event: Event, lane: Lane) -> Iterator[Entry]:
         call_id, name = call.id or "", call.name or ""
-        if is_request(name):
+        if is_request(name) and call_id in (event.long_running_tool_ids or ()):
             yield from self._request(call, event, lane)
+        elif is_request(name):
+            # Made by the model: ADK marks its own as long-running. Nobody is asked anything.
+            self._tools.hide(call_id)
         elif name == _SET_RESPONSE or (name == _TRANSFER and not self.options.show_transfers):
             self._tools.hide(call_id)
         else:
