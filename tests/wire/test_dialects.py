@@ -44,7 +44,7 @@ def stock(**fields: object) -> str:
     return json.dumps(head | {"headers": {}, "body": {}} | fields, separators=(",", ":"))
 
 
-def refused(dialect: Dialect, text: str) -> tuple[str, str | None]:
+def refused(dialect: Dialect[object], text: str) -> tuple[str, str | None]:
     with pytest.raises(BadFrame) as refused:
         dialect.parse(text)
     assert refused.value.status == 400
@@ -153,7 +153,8 @@ def test_whatever_the_ids_and_texts_hold_a_frame_is_json_that_utf8_can_carry(
 
 @given(st.text(max_size=200) | st.dictionaries(st.text(max_size=9), st.text()).map(json.dumps))
 def test_no_text_is_more_than_refused(text: str) -> None:
-    for dialect in (STOCK, ENVELOPE):
+    dialects: list[Dialect[object]] = [STOCK, ENVELOPE]
+    for dialect in dialects:
         with pytest.raises(BadFrame):
             dialect.parse(text)
 

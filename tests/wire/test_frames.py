@@ -8,10 +8,17 @@ from typing import get_args
 import pytest
 
 from adk_stream_protocol.identifiers import RequestId
-from adk_stream_protocol.wire.frames import NOBODY, UNNUMBERED, Abort, ClientFrame, ServerFrame
+from adk_stream_protocol.wire.frames import (
+    NOBODY,
+    UNNUMBERED,
+    Abort,
+    ChatFrame,
+    EnvelopeFrame,
+    ServerFrame,
+)
 
 
-@pytest.mark.parametrize("kind", [*get_args(ClientFrame), *get_args(ServerFrame)])
+@pytest.mark.parametrize("kind", [*get_args(ChatFrame | EnvelopeFrame), *get_args(ServerFrame)])
 def test_a_frame_cannot_be_changed(kind: type) -> None:
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]  # every dataclass has it

@@ -10,7 +10,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, assert_never
+from typing import Final, Protocol, TypeVar, assert_never
 
 from adk_stream_protocol.errors import BadFrame, BadRequest
 from adk_stream_protocol.identifiers import RequestId
@@ -21,9 +21,10 @@ from adk_stream_protocol.wire.frames import (
     Abort,
     Active,
     Audio,
+    ChatFrame,
     ChunkFrame,
-    ClientFrame,
     Ended,
+    EnvelopeFrame,
     Failed,
     Interrupt,
     NoActive,
@@ -48,10 +49,13 @@ _STOCK_HEAD: Final = re.compile(
 """How every frame of a stock client begins."""
 
 
-class Dialect(Protocol):
-    """One way to write frames as text."""
+FrameT_co = TypeVar("FrameT_co", covariant=True)
 
-    def parse(self, text: str) -> ClientFrame:
+
+class Dialect(Protocol[FrameT_co]):
+    """One way to write frames as text; generic in what a client can say in it."""
+
+    def parse(self, text: str) -> FrameT_co:
         """Return what the client said.
 
         Raises:
@@ -75,7 +79,7 @@ class AiSdkDialect:
     max_depth: int = 32
     """How deep a frame's JSON may nest."""
 
-    def parse(self, text: str) -> ClientFrame:
+    def parse(self, text: str) -> ChatFrame:
         frame = _object(text, self.max_depth)
         kind = _text_of(frame, "type")
         request_id = self._request_id(frame)
@@ -122,7 +126,7 @@ class AiSdkDialect:
             )
         return RequestId(request_id)
 
-    def _parsed(self, kind: str, request_id: RequestId, frame: JsonObject) -> ClientFrame:
+    def _parsed(self, kind: str, request_id: RequestId, frame: JsonObject) -> ChatFrame:
         match kind:
             case "abort":
                 return Abort(request_id)
@@ -154,7 +158,7 @@ class EnvelopeDialect:
     max_depth: int = 32
     """How deep a frame's JSON may nest."""
 
-    def parse(self, text: str) -> ClientFrame:
+    def parse(self, text: str) -> EnvelopeFrame:
         frame = _object(text, self.max_depth)
         version = frame.get("version")
         if version != _VERSION:
@@ -190,7 +194,7 @@ class EnvelopeDialect:
             case _:
                 assert_never(frame)
 
-    def _parsed(self, kind: str, data: JsonObject) -> ClientFrame:
+    def _parsed(self, kind: str, data: JsonObject) -> EnvelopeFrame:
         match kind:
             case "message":
                 return Send(UNNUMBERED, parse_request(data))

@@ -20,9 +20,10 @@ __all__ = [
     "Abort",
     "Active",
     "Audio",
+    "ChatFrame",
     "ChunkFrame",
-    "ClientFrame",
     "Ended",
+    "EnvelopeFrame",
     "Failed",
     "Interrupt",
     "NoActive",
@@ -96,7 +97,11 @@ class Audio:
     bit_depth: int
 
 
-ClientFrame: TypeAlias = Send | Resume | Abort | ToolResult | Interrupt | Ping | Audio
+ChatFrame: TypeAlias = Send | Resume | Abort
+"""What a client of the AI SDK says."""
+
+EnvelopeFrame: TypeAlias = Send | ToolResult | Interrupt | Ping | Audio
+"""What a client of the envelope says."""
 
 
 @dataclass(frozen=True, slots=True)
