@@ -92,6 +92,7 @@ async def test_resume_replays_the_whole_message_from_0(stage: Stage, socket: Soc
     assert replayed.message_id == asked.message_id
     assert replayed.text == "Paying. Result told."
     assert "tool-input-available" in replayed.types
+    assert replayed.types.count("start") == 1
 
 
 async def test_nothing_to_resume_is_no_active(socket: Socket) -> None:

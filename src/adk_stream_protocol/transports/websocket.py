@@ -22,6 +22,7 @@ from adk_stream_protocol.engine.reply import LoggedReply, Reply
 from adk_stream_protocol.errors import BadFrame, ClientFault, TooLarge, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, ReplyId, RequestId, UserId
 from adk_stream_protocol.telemetry import Meters
+from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.dialects import Dialect
 from adk_stream_protocol.wire.frames import (
     NOBODY,
@@ -220,11 +221,18 @@ class ChatSocket:
     async def _send_chunks(self, request_id: RequestId, reply: Reply) -> None:
         await self._send(Started(request_id))
         sequence = 0
+        begun: str | None = None
         ended = False
         while not ended:
             batch = await reply.next()
             ended = batch.ended
             for chunk in self._audience.render(batch.entries):
+                if isinstance(chunk, StartChunk):
+                    # A replay begins its message once: at each start, ai 7.0.135 to 7.0.137 drop
+                    # what they have of it.
+                    if sequence and chunk.message_id == begun:
+                        continue
+                    begun = chunk.message_id
                 await self._send(ChunkFrame(request_id, sequence, chunk))
                 sequence += 1
         await self._send(Ended(request_id))
