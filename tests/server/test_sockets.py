@@ -164,6 +164,9 @@ async def test_a_server_that_drains_refuses_new_turns_and_keeps_those_that_run()
         more.set()
         assert (await socket.all("r1"))[-1]["type"] == "end"
         assert Answered(200, chunks_of(await socket.all("r3"))).text == "One. Two."
+        with pytest.raises(ConnectionClosed), anyio.fail_after(5):
+            await socket.connection.recv()
+        assert socket.connection.close_code == 1012
 
 
 async def test_the_command_compresses_nothing_and_closes_its_sockets_when_it_ends(

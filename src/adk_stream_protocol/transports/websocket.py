@@ -7,9 +7,10 @@ frames are sent: a stock client ends the socket at a binary one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import assert_never
+from functools import partial
+from typing import Final, assert_never
 
 import anyio
 from anyio.abc import TaskGroup
@@ -43,6 +44,9 @@ from adk_stream_protocol.wire.profiles import Audience
 __all__ = ["ChatSocket", "SocketLimits"]
 
 logger = logging.getLogger(__name__)
+
+_RESTART: Final = 1012
+"""The close code of a server that ends and comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +183,10 @@ class ChatSocket:
                 await self._reply_to(frame)
         finally:
             del self._asked[frame.request_id]
-        if asked.chat_id is not None and asked.chat_id in self._watched:
+        if self._conversations.turns.drain.has_begun and not self._asked:
+            # The next request opens another socket, where a server takes it.
+            await self._close(_RESTART)
+        elif asked.chat_id is not None and asked.chat_id in self._watched:
             # What began meanwhile was not told: it might have been this request's own.
             await self._look(asked.chat_id)
 
@@ -242,13 +249,19 @@ class ChatSocket:
         text = self._dialect.render(frame)
         if text is None:
             return
+        await self._within_reason(partial(self._socket.send_text, text))
+
+    async def _close(self, code: int) -> None:
+        await self._within_reason(partial(self._socket.close, code))
+
+    async def _within_reason(self, write: Callable[[], Awaitable[None]]) -> None:
         try:
             async with self._sending:
                 with anyio.fail_after(self._limits.send_seconds):
-                    await self._socket.send_text(text)
+                    await write()
         except TimeoutError:
             # The log does not wait for readers, and neither does this socket: it can be resumed.
-            logger.warning("socket dropped", extra={"requests": len(self._asked)})
+            logger.warning("socket dropped")
             await self._leave()
         except (WebSocketDisconnect, RuntimeError):
             # Starlette raises the second once the first was raised to another sender.
