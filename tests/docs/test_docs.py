@@ -31,6 +31,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.models.registry import LLMRegistry
 from google.adk.sessions.database_session_service import DatabaseSessionService
 from google.genai import types
+from starlette.routing import WebSocketRoute
 
 import adk_stream_protocol
 from adk_stream_protocol import Settings, create_app, errors
@@ -482,7 +483,8 @@ def test_every_field_of_a_chunk_that_is_told_is_real() -> None:
 
 def real_routes() -> set[tuple[str, str]]:
     app = create_app(LlmAgent(name="routes"), settings=Settings())
-    return {
+    sockets = {("WS", route.path) for route in app.routes if isinstance(route, WebSocketRoute)}
+    return sockets | {
         (method.upper(), path)
         for path, methods in app.openapi()["paths"].items()
         for method in methods
