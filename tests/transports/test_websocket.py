@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import httpx
 import pytest
+from google.adk.agents.llm_agent import LlmAgent
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.wiring import Services
+from adk_stream_protocol.server.wiring import Services, create_app
+from support.postgres import PostgresServer
+from support.serving import serving
 from support.socket import Socket, chunks_of, opened
-from support.stage import Answered, Stage, staged, user_message
+from support.stage import Answered, Stage, staged, user_by_header, user_message
 
 pytestmark = pytest.mark.anyio
 
@@ -352,6 +357,36 @@ async def test_a_turn_that_begins_right_behind_a_reply_is_hinted_at(
     stage.more.set()
     await socket.all("r2")
     assert (await socket.next("-"))["id"] == "c1"
+
+
+@asynccontextmanager
+async def instance(database: str, stage: Stage) -> AsyncIterator[str]:
+    """Serve the stage's agent once more, on a database that others serve, too."""
+    agent = LlmAgent(name="stage", model=stage.model, tools=list(stage.tools()))
+    app = create_app(agent, identify=user_by_header, settings=Settings(), database=database)
+    async with serving(app) as url:
+        yield url
+
+
+async def test_a_turn_that_another_instance_begins_is_hinted_at_and_resumed_here(
+    stage: Stage, postgres: PostgresServer
+) -> None:
+    database = postgres.create("sockets")
+    async with (
+        instance(database, stage) as here,
+        instance(database, stage) as there,
+        opened(here) as socket,
+        httpx.AsyncClient(base_url=there, timeout=20) as http,
+    ):
+        asked = await asked_to_pay(socket, "c1")
+        decided = await http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
+        assert decided.status_code == 200
+        assert await socket.next("-") == {"type": "active", "requestId": "-", "id": "c1"}
+        await socket.resume("r2", "c1")
+        replayed = Answered(200, chunks_of(await socket.all("r2")))
+    assert replayed.message_id == asked.message_id
+    assert replayed.text == "Paying. Result told."
+    assert stage.payments == [5]
 
 
 # A client that takes nothing
