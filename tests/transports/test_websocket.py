@@ -186,17 +186,40 @@ async def test_abort_ends_the_frames_and_not_the_reply(stage: Stage, socket: Soc
     assert [frame for frame in socket.unread if frame["requestId"] == "r1"] == []
 
 
-async def test_an_abort_right_behind_a_message_does_not_take_it_back(
-    stage: Stage, socket: Socket
-) -> None:
-    await socket.say("r1", "c1", "hi")
-    await socket.abort("r1")
-    with anyio.fail_after(5):
-        while not stage.model.prompts:
-            await socket.resume("r2", "c1")
-            await socket.all("r2")
-    await socket.resume("r3", "c1")
-    assert Answered(200, chunks_of(await socket.all("r3"))).text == "Hello."
+class SlowSessions(InMemorySessionService):
+    """Sessions that take their time, so that a request can be left while it is being taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = anyio.Event()
+        self.may_answer = anyio.Event()
+
+    async def create_session(self, **given: Any) -> Session:
+        self.asked.set()
+        await self.may_answer.wait()
+        return await super().create_session(**given)
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["aborts", "leaves"])
+async def test_who_goes_right_behind_a_message_does_not_take_it_back(leaves: bool) -> None:
+    sessions = SlowSessions()
+    async with (
+        staged(services=Services(sessions=sessions)) as stage,
+        opened(stage.url) as socket,
+        opened(stage.url) as other,
+    ):
+        await socket.say("r1", "c1", "hi")
+        await sessions.asked.wait()
+        if leaves:
+            await socket.connection.close()
+        else:
+            await socket.abort("r1")
+            # Frames are read in order: once this is answered, so is the abort.
+            await socket.write({"type": "dance", "requestId": "r2"})
+            await socket.next("r2")
+        sessions.may_answer.set()
+        await other.resume("r3", "c1")
+        assert Answered(200, chunks_of(await other.all("r3"))).text == "Hello."
 
 
 async def test_leaving_is_not_stopping(stage: Stage) -> None:
@@ -346,17 +369,36 @@ async def test_the_chats_used_last_are_watched(stage: Stage, socket: Socket) -> 
     assert socket.unread == []
 
 
-async def test_a_turn_that_begins_right_behind_a_reply_is_hinted_at(
+async def test_a_turn_that_begins_before_a_reply_was_read_to_its_end_is_hinted_at_then(
+    stage: Stage, socket: Socket
+) -> None:
+    stage.model.script["long and wide"] = [["One. ", stage.more, *["x" * 100_000] * 120]]
+    asked = await asked_to_pay(socket, "c1")
+    await socket.say("r2", "c1", "long and wide")
+    await socket.until_text("r2", "One.")
+    socket.connection.transport.pause_reading()
+    await stage.http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
+    stage.more.set()
+    with anyio.fail_after(10):
+        while "Result told." not in (await stage.http.get("/api/chats/c1")).text:
+            pass
+    socket.connection.transport.resume_reading()
+    await socket.all("r2")
+    assert (await socket.next("-"))["id"] == "c1"
+
+
+async def test_what_a_request_itself_sets_going_is_not_hinted_at(
     stage: Stage, socket: Socket
 ) -> None:
     asked = await asked_to_pay(socket, "c1")
-    await socket.say("r2", "c1", "long")
-    await socket.until_text("r2", "One.")
-    await stage.http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
+    body = asked.approving("c1", True)
+    said = body | {"messages": [*body["messages"], user_message("hi")], "messageId": None}
+    await socket.ask("r2", said)
+    assert Answered(200, chunks_of(await socket.all("r2"))).text == "Hello."
+    await socket.resume("r3", "c1")
+    await socket.all("r3")
+    assert stage.payments == [5]
     assert socket.unread == []
-    stage.more.set()
-    await socket.all("r2")
-    assert (await socket.next("-"))["id"] == "c1"
 
 
 @asynccontextmanager
