@@ -14,8 +14,12 @@ from google.adk.agents.llm_agent import LlmAgent
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 
+from adk_stream_protocol.engine.announcing import turns_topic
+from adk_stream_protocol.identifiers import ChatId
+from adk_stream_protocol.ports import TurnRecord
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
+from adk_stream_protocol.stores.memory import MemoryTurns, memory_stores
 from support.postgres import PostgresServer
 from support.serving import serving
 from support.socket import Socket, chunks_of, opened
@@ -399,6 +403,56 @@ async def test_what_a_request_itself_sets_going_is_not_hinted_at(
     await socket.all("r3")
     assert stage.payments == [5]
     assert socket.unread == []
+
+
+async def test_a_socket_that_only_answered_is_told_of_what_follows_and_not_of_what_was(
+    stage: Stage, socket: Socket
+) -> None:
+    asked = await stage.say("c1", "pay both")
+    one, two = asked.approvals
+    body = asked.approving("c1", True, True)
+    parts = body["messages"][0]["parts"]
+    await socket.ask("r1", body | {"messages": [body["messages"][0] | {"parts": parts[:1]}]})
+    await socket.all("r1")
+    assert socket.unread == []
+    await stage.http.post(f"/api/approvals/{two}", json={"approved": False})
+    assert (await socket.next("-"))["id"] == "c1"
+    assert one != two
+
+
+class DownAtTimes(MemoryTurns):
+    """Turns in a database that does not answer now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_down = False
+        self.missed = anyio.Event()
+
+    async def latest(self, chat_id: ChatId) -> TurnRecord | None:
+        if self.is_down:
+            self.missed.set()
+            raise OSError("SECRET")
+        return await super().latest(chat_id)
+
+
+async def test_a_database_that_does_not_answer_ends_no_socket(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    turns = DownAtTimes()
+    stores = dataclasses.replace(memory_stores(), turns=turns)
+    async with staged(stores=stores) as stage, opened(stage.url) as socket:
+        await socket.resume("r1", "c1")
+        await socket.all("r1")
+        turns.is_down = True
+        stores.wake.hint(turns_topic(ChatId("c1")))
+        with anyio.fail_after(5):
+            await turns.missed.wait()
+        turns.is_down = False
+        await stage.say("c1", "hi")
+        assert (await socket.next("-"))["id"] == "c1"
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.partition("\n")[0] for text in told] == ["chat not watched: OSError"]
+    assert "SECRET" not in str(told)
 
 
 @asynccontextmanager
