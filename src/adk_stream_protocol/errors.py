@@ -3,6 +3,7 @@
     AdkStreamError
     ├── ClientFault                  they broke the protocol; the message is safe to show
     │   ├── BadRequest               the request cannot be understood              400
+    │   │   └── BadFrame             a frame of a WebSocket cannot be understood   400
     │   ├── Forbidden                not from here (origin, host), or not for you  403
     │   │   └── NotYours             a call that others decide                     403
     │   ├── NotFound                 no such chat, call or reply, or not yours     404
@@ -25,6 +26,7 @@ from typing import ClassVar
 
 __all__ = [
     "AdkStreamError",
+    "BadFrame",
     "BadRequest",
     "ChatBusy",
     "ClientFault",
@@ -70,6 +72,19 @@ class ClientFault(AdkStreamError):
 
 class BadRequest(ClientFault):
     """The request cannot be understood, or asks for something that makes no sense."""
+
+
+class BadFrame(BadRequest):
+    """A frame of a WebSocket cannot be understood."""
+
+    default_code = "bad_frame"
+
+    def __init__(
+        self, message: str, *, request_id: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message, code=code)
+        self.request_id = request_id
+        """The request that the frame names; None: it names none."""
 
 
 class Forbidden(ClientFault):

@@ -11,6 +11,7 @@ __all__ = [
     "InvocationId",
     "MessageId",
     "ReplyId",
+    "RequestId",
     "UserId",
 ]
 
@@ -34,3 +35,6 @@ ApprovalId = NewType("ApprovalId", str)
 
 InvocationId = NewType("InvocationId", str)
 """One ADK invocation; everything that produces one assistant message shares it."""
+
+RequestId = NewType("RequestId", str)
+"""One request on a WebSocket, as the client named it; unique on its socket while it is open."""

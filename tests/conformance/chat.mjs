@@ -1,10 +1,12 @@
-// A stock chat without a browser: the real AbstractChat and DefaultChatTransport of one version, driven
-// by one JSON command per line. See README.md for the commands and the answers.
+// A stock chat without a browser: the real AbstractChat of one version with its DefaultChatTransport, or
+// its WebSocketChatTransport, driven by one JSON command per line. See README.md for the commands and
+// the answers.
 
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 import { kindOf, load } from './sdk.mjs';
+import { watchedSocket } from './socket.mjs';
 import { Wire } from './wire.mjs';
 
 const PATIENCE_SECONDS = 20;
@@ -16,6 +18,7 @@ const { values: options } = parseArgs({
     auto: { type: 'string', default: 'approvals' },
     chat: { type: 'string' },
     resume: { type: 'boolean', default: false },
+    socket: { type: 'boolean', default: false },
   },
 });
 
@@ -31,6 +34,12 @@ const finishes = []; // what `onFinish` was called with, without the messages
 const listeners = new Set(); // called whenever anything may have changed
 const pending = new Set(); // requests and commands that have not ended
 const wire = new Wire(changed);
+const socket = watchedSocket(wire);
+// A page has one, whatever chats it shows.
+const transport = options.socket
+  ? new sdk.WebSocketChatTransport({ url: options.api, webSocket: socket.Socket })
+  : new sdk.DefaultChatTransport({ api: options.api, fetch: wire.fetch });
+const hidden = new Map(); // chats of the page that are not shown, by id
 let chat = mount({ id: options.chat, messages: [] });
 
 function changed() {
@@ -52,7 +61,7 @@ function mount({ id, messages }) {
   const mounted = createChat({
     id,
     messages,
-    transport: new sdk.DefaultChatTransport({ api: options.api, fetch: wire.fetch }),
+    transport,
     sendAutomaticallyWhen: AUTO[options.auto],
     onToolCall: ({ toolCall }) => {
       toolCalls.push(toolCall);
@@ -73,6 +82,12 @@ async function reload(messages) {
   chat = mount({ id: chat.id, messages });
 }
 
+/** What a sidebar does: another chat is shown, over the same transport; the one before goes on. */
+async function show(id) {
+  hidden.set(chat.id, chat);
+  chat = hidden.get(id) ?? mount({ id, messages: [] });
+}
+
 /** The commands that act on the chat; each is called in the same turn in which its line was read. */
 const ACTIONS = {
   send: ({ text, files }) => chat.sendMessage({ text, ...(files && { files }) }),
@@ -86,6 +101,9 @@ const ACTIONS = {
   stop: () => chat.stop(),
   resume: () => chat.resumeStream(),
   set: ({ messages }) => reload(messages),
+  show: ({ id }) => show(id),
+  cut: async () => socket.cut(),
+  write: async ({ text }) => socket.write(text),
 };
 
 const lastParts = () => chat.messages.at(-1)?.parts ?? [];
@@ -185,6 +203,7 @@ function report(n, failure) {
     bodies: wire.posts.map(({ body }) => body),
     chunks: wire.posts.map(({ chunks }) => chunks),
     resumes: wire.resumes,
+    frames: wire.frames,
     toolCalls,
     finishes,
   };

@@ -4,6 +4,9 @@
 /** npm aliases in package.json: the newest of each line, and the last that refuses unknown fields. */
 export const VERSIONS = ['ai6', 'ai6strict', 'ai7', 'ai7strict'];
 
+/** The first and the newest that have `WebSocketChatTransport`. */
+export const SOCKET_VERSIONS = ['ai7early', 'ai7'];
+
 // `@ai-sdk/react` copied whole messages in the days of 6.0.230 and 7.0.31; it now copies each part.
 const copyWhole = value => structuredClone(value);
 const copyParts = value =>
@@ -18,7 +21,13 @@ const copyMetadata = value => {
   if (Array.isArray(value)) return [...value];
   return value?.constructor === Object ? { ...value } : value;
 };
-const SNAPSHOT = { ai6: copyParts, ai6strict: copyWhole, ai7: copyParts, ai7strict: copyWhole };
+const SNAPSHOT = {
+  ai6: copyParts,
+  ai6strict: copyWhole,
+  ai7: copyParts,
+  ai7early: copyParts,
+  ai7strict: copyWhole,
+};
 
 /** The `ChatState` of `@ai-sdk/react`, without React: `onChange` is called where it would render. */
 class MemoryState {
@@ -76,7 +85,7 @@ class MemoryState {
  * the promise ends when the request and the automatic sends that follow it have ended.
  */
 export async function load(version) {
-  if (!VERSIONS.includes(version)) throw new Error(`unknown sdk ${version}`);
+  if (!(version in SNAPSHOT)) throw new Error(`unknown sdk ${version}`);
   const sdk = await import(version);
   // `makeRequest` is private in TypeScript only. Every request of every version goes through it.
   if (typeof sdk.AbstractChat.prototype.makeRequest !== 'function') {

@@ -6,6 +6,7 @@ export class Wire {
   posts = []; // {body, status, chunks}, one per POST, in order; status is null without a response
   resumes = []; // {status, chunks}, one per GET of the resume address
   latest = undefined; // the newest of both
+  frames = []; // what came over a WebSocket, in order
   isEndless = false; // the chat tried to send more than MAX_POSTS times
   #onChange;
 
@@ -13,20 +14,29 @@ export class Wire {
     this.#onChange = onChange;
   }
 
-  fetch = async (url, init) => {
-    const exchange = { status: null, chunks: [] };
-    if (init.method === 'POST') {
-      if (this.posts.length >= MAX_POSTS) {
-        this.isEndless = true;
-        throw new Error('endless resubmission');
-      }
-      this.posts.push(Object.assign(exchange, { body: JSON.parse(init.body) }));
-    } else {
-      this.resumes.push(exchange);
+  /** Notes that the chat sends, and returns where to note what becomes of it. */
+  post(body) {
+    if (this.posts.length >= MAX_POSTS) {
+      this.isEndless = true;
+      throw new Error('endless resubmission');
     }
+    return this.#begin(this.posts, { body, status: null, chunks: [] });
+  }
+
+  /** Notes that the chat wants to resume. */
+  resume() {
+    return this.#begin(this.resumes, { status: null, chunks: [] });
+  }
+
+  #begin(exchanges, exchange) {
+    exchanges.push(exchange);
     this.latest = exchange;
     this.#onChange();
+    return exchange;
+  }
 
+  fetch = async (url, init) => {
+    const exchange = init.method === 'POST' ? this.post(JSON.parse(init.body)) : this.resume();
     const response = await fetch(url, init);
     exchange.status = response.status;
     return response.ok && response.body ? watch(response, exchange.chunks) : response;

@@ -482,7 +482,15 @@ def test_every_field_of_a_chunk_that_is_told_is_real() -> None:
 
 def real_routes() -> set[tuple[str, str]]:
     app = create_app(LlmAgent(name="routes"), settings=Settings())
-    return {
+    # OpenAPI knows nothing of them.
+    sockets = {
+        ("WS", path)
+        for _, tree in modules()
+        for call in calls(tree)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "websocket"
+        if call.args and (path := constant(call.args[0]))
+    }
+    return sockets | {
         (method.upper(), path)
         for path, methods in app.openapi()["paths"].items()
         for method in methods

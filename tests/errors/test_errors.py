@@ -7,6 +7,7 @@ import pytest
 from adk_stream_protocol import errors
 from adk_stream_protocol.errors import (
     AdkStreamError,
+    BadFrame,
     BadRequest,
     ChatBusy,
     ClientFault,
@@ -25,6 +26,7 @@ from adk_stream_protocol.errors import (
 
 CLIENT_FAULTS: list[tuple[type[ClientFault], int, str]] = [
     (BadRequest, 400, "bad_request"),
+    (BadFrame, 400, "bad_frame"),
     (Forbidden, 403, "forbidden"),
     (NotYours, 403, "not_yours"),
     (NotFound, 404, "not_found"),

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import anyio
 import pytest
 
 from adk_stream_protocol.identifiers import ReplyId
-from adk_stream_protocol.stores.memory import memory_stores
+from adk_stream_protocol.stores.memory import MemoryWake, memory_stores
 
 # Before it is imported: it is no test module by its name.
 pytest.register_assert_rewrite("stores.contract")
@@ -44,3 +45,13 @@ async def test_nothing_follows_the_end_marker(backend: Backend) -> None:
 async def test_stores_have_a_clock_of_their_own() -> None:
     stores = memory_stores()
     assert await stores.calls.now() > 1_700_000_000
+
+
+async def test_a_topic_that_nobody_waits_for_any_more_is_forgotten() -> None:
+    wake = MemoryWake()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wake.wait, "chat-1", None)
+        await wake.wait("chat-1", 0.0)
+        assert list(wake._topics) == ["chat-1"]
+        tasks.cancel_scope.cancel()
+    assert wake._topics == {}

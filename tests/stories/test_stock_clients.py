@@ -1,23 +1,30 @@
 """The stock clients of ai v6 and v7, newest and last strict ones, against the real server.
 
-No code of ours runs in the client: `AbstractChat` with `DefaultChatTransport`.
+No code of ours runs in the client: `AbstractChat` with `DefaultChatTransport`, and the same stories
+with v7's `WebSocketChatTransport`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import get_args
 
 import anyio
 import pytest
 
-from support.conformance import ChatState, Part, SdkVersion, StockChat, UIMessage
+from stories.connecting import CONNECTIONS, Connect
+from support.conformance import SDK_VERSIONS, ChatState, Part, SdkVersion, StockChat, UIMessage
 from support.stage import Stage, staged
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=get_args(SdkVersion))
+@pytest.fixture(params=CONNECTIONS, ids=str)
+def connect(request: pytest.FixtureRequest) -> Connect:
+    chosen: Connect = request.param
+    return chosen
+
+
+@pytest.fixture(params=SDK_VERSIONS)
 def sdk(request: pytest.FixtureRequest) -> SdkVersion:
     version: SdkVersion = request.param
     return version
@@ -42,24 +49,24 @@ def part_types(state: ChatState) -> list[str]:
     return [part["type"] for part in state.last["parts"] if not part["type"].startswith("data-")]
 
 
-async def test_text_arrives_as_one_message(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_text_arrives_as_one_message(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         state = await chat.send("hi")
     one_assistant_message(state)
     assert state.text == "Hello."
     assert state.requests == 1
 
 
-async def test_thoughts_arrive_as_reasoning(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_thoughts_arrive_as_reasoning(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         state = await chat.send("think")
     one_assistant_message(state)
     assert part_types(state) == ["step-start", "reasoning", "text"]
     assert state.last["parts"][1]["text"] == "Let me see."
 
 
-async def test_a_tool_runs_and_the_model_tells(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="both") as chat:
+async def test_a_tool_runs_and_the_model_tells(stage: Stage, connect: Connect) -> None:
+    async with connect(stage, auto="both") as chat:
         state = await chat.send("add")
     one_assistant_message(state)
     assert part_types(state) == ["step-start", "tool-add", "step-start", "text"]
@@ -68,9 +75,9 @@ async def test_a_tool_runs_and_the_model_tells(stage: Stage, sdk: SdkVersion) ->
 
 
 async def test_a_failing_tool_is_an_error_part_and_leaks_nothing(
-    stage: Stage, sdk: SdkVersion
+    stage: Stage, connect: Connect
 ) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="both") as chat:
+    async with connect(stage, auto="both") as chat:
         state = await chat.send("fail")
     one_assistant_message(state)
     assert tool_states(state) == ["output-error"]
@@ -79,8 +86,8 @@ async def test_a_failing_tool_is_an_error_part_and_leaks_nothing(
     assert state.requests == 1
 
 
-async def test_an_approved_payment_is_made_once(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_an_approved_payment_is_made_once(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("pay 5")
         assert tool_states(asked) == ["approval-requested"]
         assert stage.payments == []
@@ -93,8 +100,8 @@ async def test_an_approved_payment_is_made_once(stage: Stage, sdk: SdkVersion) -
     assert state.requests == 2
 
 
-async def test_a_denied_payment_is_never_made(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_a_denied_payment_is_never_made(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("pay 5")
         state = await chat.deny(asked.open_approvals[0], reason="too much")
     one_assistant_message(state)
@@ -111,9 +118,9 @@ async def test_a_denied_payment_is_never_made(stage: Stage, sdk: SdkVersion) -> 
     ("first", "second"), [(True, True), (True, False), (False, True), (False, False)]
 )
 async def test_two_payments_in_one_step_are_each_decided(
-    stage: Stage, sdk: SdkVersion, first: bool, second: bool
+    stage: Stage, connect: Connect, first: bool, second: bool
 ) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+    async with connect(stage) as chat:
         asked = await chat.send("pay both")
         one, two = asked.open_approvals
         await (chat.approve(one) if first else chat.deny(one))
@@ -126,8 +133,8 @@ async def test_two_payments_in_one_step_are_each_decided(
     assert state.requests == 2
 
 
-async def test_chained_approvals_grow_one_message(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_chained_approvals_grow_one_message(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         first = await chat.send("pay in turn")
         second = await chat.approve(first.open_approvals[0])
         assert tool_states(second) == ["output-available", "approval-requested"]
@@ -138,8 +145,8 @@ async def test_chained_approvals_grow_one_message(stage: Stage, sdk: SdkVersion)
     assert state.requests == 3
 
 
-async def test_a_tool_that_asks_by_itself_gets_its_payload(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_a_tool_that_asks_by_itself_gets_its_payload(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("book 3")
         state = await chat.approve(asked.open_approvals[0])
     one_assistant_message(state)
@@ -148,8 +155,8 @@ async def test_a_tool_that_asks_by_itself_gets_its_payload(stage: Stage, sdk: Sd
     assert len(stage.model.prompts) == 2
 
 
-async def test_a_browser_tool_is_answered_by_the_browser(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="tools") as chat:
+async def test_a_browser_tool_is_answered_by_the_browser(stage: Stage, connect: Connect) -> None:
+    async with connect(stage, auto="tools") as chat:
         asked = await chat.send("play jazz")
         assert tool_states(asked) == ["input-available"]
         assert [call["toolName"] for call in asked.tool_calls] == ["change_bgm"]
@@ -163,8 +170,10 @@ async def test_a_browser_tool_is_answered_by_the_browser(stage: Stage, sdk: SdkV
     assert "'playing': 'jazz'" in str(stage.model.prompts[-1])
 
 
-async def test_a_browser_tool_that_fails_tells_the_model_why(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="tools") as chat:
+async def test_a_browser_tool_that_fails_tells_the_model_why(
+    stage: Stage, connect: Connect
+) -> None:
+    async with connect(stage, auto="tools") as chat:
         asked = await chat.send("play jazz")
         call_id = asked.tool_parts[0]["toolCallId"]
         state = await chat.output_error("change_bgm", call_id, error_text="no speaker")
@@ -174,9 +183,9 @@ async def test_a_browser_tool_that_fails_tells_the_model_why(stage: Stage, sdk: 
 
 
 async def test_approval_and_output_of_a_browser_tool_may_come_in_one_request(
-    stage: Stage, sdk: SdkVersion
+    stage: Stage, connect: Connect
 ) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="tools") as chat:
+    async with connect(stage, auto="tools") as chat:
         asked = await chat.send("where am I")
         part = asked.tool_parts[0]
         assert part["state"] == "approval-requested"
@@ -189,9 +198,9 @@ async def test_approval_and_output_of_a_browser_tool_may_come_in_one_request(
 
 
 async def test_approval_and_output_of_a_browser_tool_may_come_in_two_requests(
-    stage: Stage, sdk: SdkVersion
+    stage: Stage, connect: Connect
 ) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="approvals") as chat:
+    async with connect(stage, auto="approvals") as chat:
         asked = await chat.send("where am I")
         approved = await chat.approve(asked.open_approvals[0])
         assert approved.requests == 2
@@ -205,8 +214,8 @@ async def test_approval_and_output_of_a_browser_tool_may_come_in_two_requests(
     assert len(stage.model.prompts) == 2
 
 
-async def test_a_denied_browser_tool_is_not_run(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_a_denied_browser_tool_is_not_run(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("where am I")
         state = await chat.deny(asked.open_approvals[0])
     one_assistant_message(state)
@@ -214,8 +223,8 @@ async def test_a_denied_browser_tool_is_not_run(stage: Stage, sdk: SdkVersion) -
     assert state.text == "Place told."
 
 
-async def test_regenerate_replaces_the_answer(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_regenerate_replaces_the_answer(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         first = await chat.send("hi")
         second = await chat.regenerate()
         third = await chat.regenerate(second.last["id"])
@@ -228,8 +237,8 @@ async def test_regenerate_replaces_the_answer(stage: Stage, sdk: SdkVersion) -> 
     assert len(stage.model.prompts[-1]) == 1
 
 
-async def test_an_edit_takes_back_what_followed(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_an_edit_takes_back_what_followed(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         first = await chat.send("pay 5")
         state = await chat.edit(first.messages[0]["id"], "hello")
     one_assistant_message(state)
@@ -245,8 +254,8 @@ async def test_an_edit_takes_back_what_followed(stage: Stage, sdk: SdkVersion) -
     assert stage.payments == []
 
 
-async def test_stop_ends_the_reply_and_keeps_what_was_said(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_stop_ends_the_reply_and_keeps_what_was_said(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         await chat.send("long", wait=False)
         state = await chat.text_contains("One.")
         stopped = await stage.http.post(f"/api/chat/{state.chat_id}/stop")
@@ -261,19 +270,19 @@ async def test_stop_ends_the_reply_and_keeps_what_was_said(stage: Stage, sdk: Sd
     assert again.text == "Hello."
 
 
-async def test_leaving_is_not_stopping(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, chat_id=f"left-{sdk}") as chat:
+async def test_leaving_is_not_stopping(stage: Stage, connect: Connect) -> None:
+    async with connect(stage, chat_id="left") as chat:
         await chat.send("long", wait=False)
         await chat.text_contains("One.")
         await chat.stop()
     stage.more.set()
-    async with StockChat(f"{stage.url}/api/chat", sdk, chat_id=f"left-{sdk}") as chat:
+    async with connect(stage, chat_id="left") as chat:
         state = await chat.resume()
     assert state.text == "One. Two."
 
 
-async def test_an_answer_after_a_reload_works(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_an_answer_after_a_reload_works(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("pay 5")
         history = (await stage.http.get(f"/api/chats/{asked.chat_id}")).json()
         loaded = await chat.reload(history["messages"])
@@ -285,9 +294,9 @@ async def test_an_answer_after_a_reload_works(stage: Stage, sdk: SdkVersion) -> 
 
 
 async def test_typing_instead_of_answering_leaves_the_approval_open(
-    stage: Stage, sdk: SdkVersion
+    stage: Stage, connect: Connect
 ) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+    async with connect(stage) as chat:
         asked = await chat.send("pay 5")
         typed = await chat.send("hi")
         assert typed.status == "ready", typed.error
@@ -305,8 +314,8 @@ async def test_typing_instead_of_answering_leaves_the_approval_open(
     assert state.messages[1]["parts"][2]["state"] == "output-available"
 
 
-async def test_an_error_half_way_is_reported_once(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_an_error_half_way_is_reported_once(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         state = await chat.send("break")
         assert state.status == "error"
         assert state.error_kind == "stream"
@@ -317,8 +326,8 @@ async def test_an_error_half_way_is_reported_once(stage: Stage, sdk: SdkVersion)
     assert again.text == "Hello."
 
 
-async def test_a_decision_made_elsewhere_is_seen_by_resume(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_a_decision_made_elsewhere_is_seen_by_resume(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("pay 5")
         decided = await stage.http.post(
             f"/api/approvals/{asked.open_approvals[0]}", json={"approved": True}
@@ -335,9 +344,9 @@ async def test_a_decision_made_elsewhere_is_seen_by_resume(stage: Stage, sdk: Sd
 
 @pytest.mark.parametrize("late", [True, False])
 async def test_a_late_answer_shows_the_real_outcome(
-    stage: Stage, sdk: SdkVersion, late: bool
+    stage: Stage, connect: Connect, late: bool
 ) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+    async with connect(stage) as chat:
         asked = await chat.send("pay 5")
         await stage.http.post(f"/api/approvals/{asked.open_approvals[0]}", json={"approved": False})
         state = await (chat.approve if late else chat.deny)(asked.open_approvals[0])
@@ -348,8 +357,8 @@ async def test_a_late_answer_shows_the_real_outcome(
     assert state.requests == 2
 
 
-async def test_two_approvals_beside_a_plain_tool(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_two_approvals_beside_a_plain_tool(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("pay and add")
         assert tool_states(asked) == [
             "approval-requested",
@@ -363,8 +372,8 @@ async def test_two_approvals_beside_a_plain_tool(stage: Stage, sdk: SdkVersion) 
     assert stage.payments == [5]
 
 
-async def test_an_approval_beside_a_browser_tool(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk, auto="both") as chat:
+async def test_an_approval_beside_a_browser_tool(stage: Stage, connect: Connect) -> None:
+    async with connect(stage, auto="both") as chat:
         asked = await chat.send("pay and play")
         call_id = asked.tool_parts[1]["toolCallId"]
         await chat.output("change_bgm", call_id, output={"playing": "rock"})
@@ -377,8 +386,8 @@ async def test_an_approval_beside_a_browser_tool(stage: Stage, sdk: SdkVersion) 
     assert state.requests == 2
 
 
-async def test_a_japanese_payment(stage: Stage, sdk: SdkVersion) -> None:
-    async with StockChat(f"{stage.url}/api/chat", sdk) as chat:
+async def test_a_japanese_payment(stage: Stage, connect: Connect) -> None:
+    async with connect(stage) as chat:
         asked = await chat.send("花子さんに50ドル送金してください")
         state = await chat.approve(asked.open_approvals[0])
     one_assistant_message(state)

@@ -22,6 +22,7 @@ from pydantic import JsonValue
 __all__ = [
     "NODE_DIR",
     "SDK_VERSIONS",
+    "SOCKET_VERSIONS",
     "Approval",
     "AutomaticSends",
     "ChatState",
@@ -34,6 +35,7 @@ __all__ = [
     "RequestBody",
     "Resume",
     "SdkVersion",
+    "SocketVersion",
     "StockChat",
     "StockChatFailed",
     "ToolCall",
@@ -45,6 +47,9 @@ NODE_DIR = Path(__file__).parents[1] / "conformance"
 
 SdkVersion = Literal["ai6", "ai6strict", "ai7", "ai7strict"]
 SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
+# The first and the newest that have `WebSocketChatTransport`.
+SocketVersion = Literal["ai7early", "ai7"]
+SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
 AutomaticSends = Literal["approvals", "tools", "both", "none"]
 ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
@@ -160,7 +165,10 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatState:
-    """What a page shows and what it has sent; `bodies` and `chunks` have one entry per POST."""
+    """What a page shows and what it has sent; `bodies` and `chunks` have one entry per POST.
+
+    Over a WebSocket, a `send` frame counts as a POST and a `resume` frame as a GET.
+    """
 
     chat_id: str
     messages: list[UIMessage]
@@ -171,6 +179,7 @@ class ChatState:
     bodies: list[RequestBody]
     chunks: list[list[dict[str, JsonValue]]]
     resumes: list[Resume]
+    frames: list[dict[str, JsonValue]]
     tool_calls: list[ToolCall]
     finishes: list[Finish]
 
@@ -224,6 +233,8 @@ def read_with_real_clients(inputs: Sequence[ReadInput]) -> list[Reading]:
 class StockChat:
     """The chat of one version with its own transport, as `useChat` runs it in a page.
 
+    With `socket=True` that is `WebSocketChatTransport`, and `api` the address of the socket.
+
     Leaving the block is closing the tab: open requests are cut. Methods that send answer when the
     chat has settled (the reply has ended and no automatic send follows), or at once with
     `wait=False`. One method runs at a time; start what must overlap with `wait=False`, or together
@@ -233,8 +244,9 @@ class StockChat:
     def __init__(
         self,
         api: str,
-        sdk: SdkVersion = "ai6",
+        sdk: SdkVersion | SocketVersion = "ai6",
         *,
+        socket: bool = False,
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
@@ -244,6 +256,8 @@ class StockChat:
             self._arguments += ["--chat", chat_id]
         if resume:
             self._arguments += ["--resume"]
+        if socket:
+            self._arguments += ["--socket"]
         # None outside of the `async with` block.
         self._process: Process | None = None
         # The answers, line by line. None outside of the `async with` block.
@@ -318,6 +332,18 @@ class StockChat:
 
     async def resume(self, *, wait: bool = True) -> ChatState:
         return await self._do("resume", wait=wait)
+
+    async def show(self, chat_id: str) -> ChatState:
+        """Shows another chat of the same page; what runs in the one before goes on."""
+        return await self._do("show", id=chat_id, wait=False)
+
+    async def cut(self) -> ChatState:
+        """Cuts the WebSocket, as a network that is lost."""
+        return await self._do("cut")
+
+    async def write(self, text: str) -> ChatState:
+        """Writes a frame to the WebSocket that its transport would not."""
+        return await self._do("write", text=text, wait=False)
 
     async def reload(self, messages: Sequence[UIMessage], *, wait: bool = True) -> ChatState:
         """Starts the page again with these messages; with `resume=True` it also resumes."""
@@ -397,6 +423,7 @@ class _Answer(TypedDict):
     bodies: list[RequestBody]
     chunks: list[list[dict[str, JsonValue]]]
     resumes: list[Resume]
+    frames: list[dict[str, JsonValue]]
     toolCalls: list[ToolCall]
     finishes: list[Finish]
 
@@ -438,6 +465,7 @@ def _chat_state(answer: _Answer) -> ChatState:
         bodies=answer["bodies"],
         chunks=answer["chunks"],
         resumes=answer["resumes"],
+        frames=answer["frames"],
         tool_calls=answer["toolCalls"],
         finishes=answer["finishes"],
     )

@@ -19,10 +19,13 @@ from typing_extensions import override
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.server.settings import Settings
 
 __all__ = ["LOOPBACK", "Server", "address_of", "listen"]
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_FRAME: Final = 16 * 1024 * 1024
 
 _GRACE: Final = 2.0
 """Seconds that requests have to end once their connections are cut off."""
@@ -35,13 +38,28 @@ class Server(uvicorn.Server):
     that run have ended or the time is over. A second Ctrl+C ends the time.
     """
 
-    def __init__(self, app: ASGIApp, *, turns: ChatTurns, up: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        turns: ChatTurns,
+        up: Callable[[], None],
+        settings: Settings | None = None,
+    ) -> None:
+        settings = settings or Settings()
         super().__init__(
             uvicorn.Config(
                 app,
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                # Compression costs memory for each socket, and chunks are small.
+                ws_per_message_deflate=False,
+                ws_ping_interval=settings.ping_seconds,
+                ws_ping_timeout=settings.ping_seconds,
+                # A frame that is too large is answered, if it is not absurd: uvicorn would close
+                # the socket, and with it every chat on it.
+                ws_max_size=max(_FRAME, settings.frame_bytes),
                 # The last resort, after `_cut_off`: else what hangs keeps the server for ever.
                 timeout_graceful_shutdown=math.ceil(turns.drain.seconds + 2 * _GRACE),
             )

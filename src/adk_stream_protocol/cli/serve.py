@@ -110,7 +110,7 @@ async def _serve(
         for text in _warnings(settings, options):
             warn(text, options.log_format)
 
-    server = Server(app, turns=turns_of(app), up=up)
+    server = Server(app, turns=turns_of(app), settings=settings, up=up)
     await server.serve_until_told(listener)
     return server.has_cut_off
 

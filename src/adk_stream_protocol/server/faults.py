@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -24,9 +25,11 @@ from adk_stream_protocol.errors import (
     trace_of,
 )
 
-__all__ = ["FaultRoute", "fault_response"]
+__all__ = ["FaultRoute", "fault_response", "fault_text"]
 
 logger = logging.getLogger(__name__)
+
+_BROKEN: Final = 500
 
 
 class FaultRoute(APIRoute):
@@ -63,18 +66,37 @@ def _bad_parameters(error: RequestValidationError) -> BadRequest:
 
 def fault_response(error: Exception) -> JSONResponse:
     """Return what the client may know of a fault; the rest goes to the log."""
-    error_id = uuid.uuid4().hex[:12]
-    status, code = 500, "internal"
-    message = "The server failed. Please try again."
-    headers: dict[str, str] = {}
+    told = _told(error)
+    headers = {} if told.retry_after is None else {"retry-after": str(told.retry_after)}
+    body = {"error": {"code": told.code, "message": told.message, "id": told.error_id}}
+    return JSONResponse(body, status_code=told.status, headers=headers)
+
+
+def fault_text(error: Exception) -> str:
+    """Return what the client may know of a fault, in one sentence; the rest goes to the log."""
+    told = _told(error)
+    # Whoever asks for help with it needs the id; a client's own fault explains itself.
+    return f"{told.message} (error {told.error_id})" if told.status == _BROKEN else told.message
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    error_id: str
+    status: int = _BROKEN
+    code: str = "internal"
+    message: str = "The server failed. Please try again."
+    retry_after: int | None = None
+
+
+def _told(error: Exception) -> _Told:
+    told = _Told(error_id=uuid.uuid4().hex[:12])
     if isinstance(error, AdkStreamError):
-        status, code, message = error.status, error.code, error.public_message
-        if error.retry_after is not None:
-            headers["retry-after"] = str(error.retry_after)
+        told = _Told(
+            told.error_id, error.status, error.code, error.public_message, error.retry_after
+        )
     if isinstance(error, ClientFault | Draining):
         # Nobody broke anything: a server that drains says no to new turns on purpose.
-        logger.warning("request refused", extra={"code": code, "error": error_id})
+        logger.warning("request refused", extra={"code": told.code, "error": told.error_id})
     else:
-        logger.error("request failed: %s", trace_of(error), extra={"error": error_id})
-    body = {"error": {"code": code, "message": message, "id": error_id}}
-    return JSONResponse(body, status_code=status, headers=headers)
+        logger.error("request failed: %s", trace_of(error), extra={"error": told.error_id})
+    return told

@@ -10,6 +10,7 @@ from typing import Final, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
+from starlette.requests import HTTPConnection
 from starlette.responses import Response, StreamingResponse
 
 from adk_stream_protocol.engine.conversation import Conversations
@@ -46,7 +47,7 @@ class Service:
     identify: Identify
     meters: Meters
 
-    async def user(self, request: Request) -> UserId:
+    async def user(self, request: HTTPConnection) -> UserId:
         """Return who calls, if the request may be made at all."""
         check_origin(request, self.settings)
         return await user_of(request, self.identify)

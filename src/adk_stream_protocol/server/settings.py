@@ -40,10 +40,16 @@ class Settings:
     """How long a turn may be silent before another instance takes it over."""
     drain_seconds: float = 20.0
     """How long running turns may go on when the server is told to end."""
+    send_seconds: float = 20.0
+    """How long a WebSocket may take no frame before it is dropped; its replies can be resumed."""
+    ping_seconds: float = 20.0
+    """How often `adk-stream serve` pings a WebSocket, and how long it waits for the answer."""
     body_bytes: int = 1024 * 1024
     """The largest request without files."""
     body_with_files_bytes: int = 20 * 1024 * 1024
     """The largest request with files."""
+    frame_bytes: int = 1024 * 1024
+    """The largest frame of a WebSocket."""
     json_depth: int = 32
     """How deep a request's JSON may nest."""
     message_parts: int = 64
@@ -56,6 +62,8 @@ class Settings:
     """How many turns of one user may run at a time."""
     max_pending: int = 20
     """How many approvals may wait for one user."""
+    max_sockets: int = 10
+    """How many WebSockets one user may have open, in one process."""
     max_llm_calls: int = 25
     """How often a turn may call the model."""
     tool_threads: int = 8

@@ -19,6 +19,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
+from adk_stream_protocol.engine.announcing import AnnouncedTurns
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.drain import Drain
@@ -41,6 +42,7 @@ from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.probes import Probe
 from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
 from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.server.sockets import socket_routes
 from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.opening import parse_database
 from adk_stream_protocol.telemetry import Meters
@@ -123,6 +125,7 @@ def _router(service: Service) -> APIRouter:
     for routes in (
         chat_routes(service, "/api/chat", "ai-sdk"),
         chat_routes(service, "/stream", "adk"),
+        socket_routes(service),
         history_routes(service),
         approval_routes(service),
         audit_routes(service),
@@ -234,7 +237,7 @@ def _service(
         ledger=ledger,
         sessions=sessions,
         preparation=preparation,
-        turns=ChatTurns(
+        turns=AnnouncedTurns(
             stores,
             max_turns=settings.max_turns,
             drain=Drain(settings.drain_seconds),

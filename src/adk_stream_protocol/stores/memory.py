@@ -468,17 +468,31 @@ class MemoryWake:
     """Hints within the process."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, anyio.Event] = {}
+        # The topics that someone waits for, and nothing else: there may be one for every chat.
+        self._topics: dict[str, _Topic] = {}
 
     def hint(self, topic: str) -> None:
         waiting = self._topics.pop(topic, None)
         if waiting is not None:
-            waiting.set()
+            waiting.hinted.set()
 
     async def wait(self, topic: str, timeout: float | None) -> None:  # noqa: ASYNC109  # see the port
-        event = self._topics.setdefault(topic, anyio.Event())
-        with anyio.move_on_after(timeout):
-            await event.wait()
+        waited = self._topics.setdefault(topic, _Topic())
+        waited.waiting += 1
+        try:
+            with anyio.move_on_after(timeout):
+                await waited.hinted.wait()
+        finally:
+            waited.waiting -= 1
+            if not waited.waiting and self._topics.get(topic) is waited:
+                del self._topics[topic]
+
+
+@dataclass(slots=True)
+class _Topic:
+    hinted: anyio.Event = field(default_factory=anyio.Event)
+    waiting: int = 0
+    """How many wait for it."""
 
 
 def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> Stores:

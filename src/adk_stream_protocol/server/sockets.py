@@ -1,0 +1,105 @@
+"""The WebSocket routes: who may open one, and how many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.websockets import WebSocket
+
+from adk_stream_protocol.errors import TooMany
+from adk_stream_protocol.identifiers import UserId
+from adk_stream_protocol.server.faults import fault_response, fault_text
+from adk_stream_protocol.server.routes import Service
+from adk_stream_protocol.transports.websocket import ChatSocket, SocketLimits
+from adk_stream_protocol.wire.dialects import AiSdkDialect
+
+__all__ = ["socket_routes"]
+
+_DENIAL: Final = "websocket.http.response"
+"""The ASGI extension that lets a refusal be a whole response."""
+_POLICY: Final = 1008
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """How many sockets each user has open in this process."""
+
+    most: int
+    taken: Counter[UserId] = field(default_factory=Counter)
+
+    @contextmanager
+    def for_one(self, user: UserId) -> Iterator[None]:
+        """Take a place until the block ends.
+
+        Raises:
+            TooMany: the user has none left.
+        """
+        if self.taken[user] >= self.most:
+            raise TooMany(
+                f"{self.most} sockets of yours are open already. Close one: a socket serves many "
+                "chats."
+            )
+        self.taken[user] += 1
+        try:
+            yield
+        finally:
+            self.taken[user] -= 1
+            if not self.taken[user]:
+                del self.taken[user]
+
+
+def socket_routes(service: Service) -> APIRouter:
+    """Return the route of `WebSocketChatTransport`."""
+    router = APIRouter()
+    settings = service.settings
+    places = _Places(settings.max_sockets)
+    dialect = AiSdkDialect(max_depth=settings.json_depth)
+    limits = SocketLimits(frame_bytes=settings.frame_bytes, send_seconds=settings.send_seconds)
+
+    @router.websocket("/api/chat/ws")
+    async def chat_socket(socket: WebSocket) -> None:
+        with ExitStack() as place:
+            try:
+                user = await service.user(socket)
+                audience = service.audience("ai-sdk", socket.query_params.get("sdk"))
+                place.enter_context(places.for_one(user))
+            except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
+                await _deny(socket, _denial(error))
+                return
+            # A browser that offered some fails unless it gets one.
+            await socket.accept(next(iter(socket.scope.get("subprotocols", [])), None))
+            await ChatSocket(
+                socket,
+                service.conversations,
+                user=user,
+                audience=audience,
+                dialect=dialect,
+                explain=fault_text,
+                meters=service.meters,
+                limits=limits,
+            ).serve()
+
+    return router
+
+
+def _denial(error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        # An `identify` of FastAPI's kind.
+        detail = {"detail": error.detail}
+        return JSONResponse(detail, error.status_code, headers=error.headers)
+    return fault_response(error)
+
+
+async def _deny(socket: WebSocket, response: Response) -> None:
+    if _DENIAL in socket.scope.get("extensions", {}):
+        await socket.send_denial_response(response)
+    else:
+        await socket.close(_POLICY)

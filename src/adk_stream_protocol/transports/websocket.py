@@ -1,0 +1,314 @@
+"""Chats over one WebSocket: several requests at once, each with a reply of its own.
+
+Knows frames, and a dialect that spells them; knows nothing of ADK or of held calls. Only text
+frames are sent: a stock client ends the socket at a binary one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, assert_never
+
+import anyio
+from anyio.abc import TaskGroup
+from starlette.types import Message
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from adk_stream_protocol.engine.announcing import turns_topic
+from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.reply import LoggedReply, Reply
+from adk_stream_protocol.errors import BadFrame, ClientFault, TooLarge, TooMany, trace_of
+from adk_stream_protocol.identifiers import ChatId, ReplyId, RequestId, UserId
+from adk_stream_protocol.telemetry import Meters
+from adk_stream_protocol.wire.chunks import StartChunk
+from adk_stream_protocol.wire.dialects import Dialect
+from adk_stream_protocol.wire.frames import (
+    NOBODY,
+    Abort,
+    Active,
+    ChatFrame,
+    ChunkFrame,
+    Ended,
+    Failed,
+    NoActive,
+    Resume,
+    Send,
+    ServerFrame,
+    Started,
+)
+from adk_stream_protocol.wire.profiles import Audience
+
+__all__ = ["ChatSocket", "SocketLimits"]
+
+logger = logging.getLogger(__name__)
+
+_RESTART: Final = 1012
+"""The close code of a server that ends and comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class SocketLimits:
+    """What one socket may ask for."""
+
+    frame_bytes: int = 1024 * 1024
+    """The largest frame of a client."""
+    send_seconds: float = 20.0
+    """How long a client may take no frame before it is dropped."""
+    requests: int = 32
+    """How many requests may be open at a time."""
+    chats: int = 16
+    """How many chats are watched for turns that begin elsewhere: those used last."""
+    look_seconds: float = 30.0
+    """How often a watched chat is looked at without a hint: hints may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that is being answered."""
+
+    chat_id: ChatId | None
+    """None: the client named no chat."""
+    scope: anyio.CancelScope
+    """Ends the sending of its reply."""
+
+
+class ChatSocket:
+    """One socket of one user, from when it is accepted until the client leaves."""
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        conversations: Conversations,
+        *,
+        user: UserId,
+        audience: Audience,
+        dialect: Dialect[ChatFrame],
+        explain: Callable[[Exception], str],
+        meters: Meters,
+        limits: SocketLimits | None = None,
+    ) -> None:
+        self._socket = socket
+        self._conversations = conversations
+        self._user = user
+        self._audience = audience
+        self._dialect = dialect
+        # Logs a fault and returns what the client may know of it.
+        self._explain = explain
+        self._meters = meters
+        self._limits = limits or SocketLimits()
+        # Owns everything that runs for this socket; None before it is served.
+        self._tasks: TaskGroup | None = None
+        # The open requests, by the names the client gave them.
+        self._asked: dict[RequestId, _Asked] = {}
+        # What ends the watching of each chat that this socket used, the one used last at the end.
+        self._watched: dict[ChatId, anyio.CancelScope] = {}
+        # The newest reply of each watched chat that the client has or was told of.
+        self._known: dict[ChatId, ReplyId] = {}
+        # One frame at a time.
+        self._sending = anyio.Lock()
+
+    async def serve(self) -> None:
+        """Answer frames until the client leaves, or is dropped because it takes none.
+
+        A request that was read is carried out, also when the client leaves: only the sending of
+        its reply ends. What runs goes on and can be resumed.
+        """
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+                try:
+                    self._take(self._read(message), tasks)
+                except ClientFault as fault:
+                    await self._refuse(fault)
+            tasks.cancel_scope.cancel()
+
+    # What the client says
+
+    def _read(self, message: Message) -> ChatFrame:
+        text = message.get("text")
+        if text is None:
+            raise BadFrame("Send text frames; this socket takes no binary ones.")
+        if len(text.encode("utf-8", "replace")) > self._limits.frame_bytes:
+            raise BadFrame(
+                f"The frame is larger than {self._limits.frame_bytes} bytes. The server keeps the "
+                "history: send only the last message (prepareSendMessagesRequest).",
+                request_id=self._dialect.request_of(text),
+                code=TooLarge.default_code,
+            )
+        return self._dialect.parse(text)
+
+    def _take(self, frame: ChatFrame, tasks: TaskGroup) -> None:
+        match frame:
+            case Send() | Resume():
+                tasks.start_soon(self._answer, frame, self._open(frame))
+            case Abort(request_id):
+                # One that has ended meanwhile, or never was, is as well.
+                asked = self._asked.get(request_id)
+                if asked is not None:
+                    asked.scope.cancel()
+            case _:
+                assert_never(frame)
+
+    def _open(self, frame: Send | Resume) -> _Asked:
+        if frame.request_id in self._asked:
+            raise BadFrame("A request with this id is open. Give each request an id of its own.")
+        if len(self._asked) >= self._limits.requests:
+            raise BadFrame(
+                f"{self._limits.requests} requests are open on this socket. Wait for one to end.",
+                request_id=frame.request_id,
+                code=TooMany.default_code,
+            )
+        chat_id = frame.request.chat_id if isinstance(frame, Send) else frame.chat_id
+        asked = _Asked(chat_id, anyio.CancelScope())
+        # At once: the next frame may abort it.
+        self._asked[frame.request_id] = asked
+        return asked
+
+    async def _refuse(self, fault: ClientFault) -> None:
+        request_id = NOBODY
+        if isinstance(fault, BadFrame) and fault.request_id is not None:
+            named = RequestId(fault.request_id)
+            # A running reply does not fail because another frame took its name.
+            request_id = NOBODY if named in self._asked else named
+        await self._send(Failed(request_id, self._explain(fault)))
+
+    # What it gets
+
+    async def _answer(self, frame: Send | Resume, asked: _Asked) -> None:
+        try:
+            with asked.scope:
+                await self._reply_to(frame)
+        finally:
+            del self._asked[frame.request_id]
+        if self._conversations.turns.drain.has_begun and not self._asked:
+            # The next request opens another socket, where a server takes it.
+            await self._close(_RESTART)
+        elif asked.chat_id is not None and asked.chat_id in self._watched:
+            # What began meanwhile was not told: it might have been this request's own.
+            await self._look(asked.chat_id)
+
+    async def _reply_to(self, frame: Send | Resume) -> None:
+        try:
+            # An abort, or a tab that is closed, does not take back what was said.
+            with anyio.CancelScope(shield=True):
+                reply = await self._begun(frame)
+            if reply is None:
+                await self._send(NoActive(frame.request_id))
+            else:
+                await self._send_reply(frame.request_id, reply)
+        except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
+            await self._send(Failed(frame.request_id, self._explain(error)))
+
+    async def _begun(self, frame: Send | Resume) -> Reply | None:
+        match frame:
+            case Send(_, request):
+                reply: Reply | None = await self._conversations.submit(request, self._user)
+            case Resume(_, chat_id):
+                reply = await self._conversations.resume(chat_id, self._user)
+            case _:
+                assert_never(frame)
+        if reply is not None:
+            await self._watch(reply.chat_id, reply)
+        elif isinstance(frame, Resume):
+            await self._watch(frame.chat_id, None)
+        return reply
+
+    async def _send_reply(self, request_id: RequestId, reply: Reply) -> None:
+        end = "left"
+        with self._meters.sending():
+            try:
+                await self._send_chunks(request_id, reply)
+                end = "complete"
+            finally:
+                self._meters.count("replies", self._audience.profile, end)
+
+    async def _send_chunks(self, request_id: RequestId, reply: Reply) -> None:
+        await self._send(Started(request_id))
+        sequence = 0
+        begun: str | None = None
+        ended = False
+        while not ended:
+            batch = await reply.next()
+            ended = batch.ended
+            for chunk in self._audience.render(batch.entries):
+                if isinstance(chunk, StartChunk):
+                    # A replay begins its message once: at each start, ai 7.0.135 to 7.0.137 drop
+                    # what they have of it.
+                    if sequence and chunk.message_id == begun:
+                        continue
+                    begun = chunk.message_id
+                await self._send(ChunkFrame(request_id, sequence, chunk))
+                sequence += 1
+        await self._send(Ended(request_id))
+
+    async def _send(self, frame: ServerFrame) -> None:
+        """Send a frame; does not return if the client has left, or takes none for too long."""
+        text = self._dialect.render(frame)
+        if text is None:
+            return
+        await self._within_reason(partial(self._socket.send_text, text))
+
+    async def _close(self, code: int) -> None:
+        await self._within_reason(partial(self._socket.close, code))
+
+    async def _within_reason(self, write: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with self._sending:
+                with anyio.fail_after(self._limits.send_seconds):
+                    await write()
+        except TimeoutError:
+            # The log does not wait for readers, and neither does this socket: it can be resumed.
+            logger.warning("socket dropped")
+            await self._leave()
+        except (WebSocketDisconnect, RuntimeError):
+            # Starlette raises the second once the first was raised to another sender.
+            await self._leave()
+
+    async def _leave(self) -> None:
+        assert self._tasks is not None, "frames are sent while the socket is served"
+        self._tasks.cancel_scope.cancel()
+        await anyio.sleep_forever()
+
+    # What begins elsewhere
+
+    async def _watch(self, chat_id: ChatId, reply: Reply | None) -> None:
+        """Tell the client of turns in a chat that it did not ask for, from now on."""
+        if isinstance(reply, LoggedReply):
+            self._known[chat_id] = reply.reply_id
+        elif chat_id not in self._known:
+            turn = await self._conversations.stores.turns.latest(chat_id)
+            if turn is not None:
+                self._known.setdefault(chat_id, turn.reply_id)
+        is_new = chat_id not in self._watched
+        scope = self._watched.pop(chat_id, None) or anyio.CancelScope()
+        self._watched[chat_id] = scope
+        if len(self._watched) > self._limits.chats:
+            oldest = next(iter(self._watched))
+            self._watched.pop(oldest).cancel()
+            self._known.pop(oldest, None)
+        if is_new and self._tasks is not None:
+            self._tasks.start_soon(self._hear, chat_id, scope)
+
+    async def _hear(self, chat_id: ChatId, scope: anyio.CancelScope) -> None:
+        wake = self._conversations.stores.wake
+        with scope:
+            while True:
+                await wake.wait(turns_topic(chat_id), self._limits.look_seconds)
+                await self._look(chat_id)
+
+    async def _look(self, chat_id: ChatId) -> None:
+        """Tell the client of the chat's newest turn, unless it knows or is about to."""
+        if any(asked.chat_id == chat_id for asked in self._asked.values()):
+            return
+        try:
+            turn = await self._conversations.stores.turns.latest(chat_id)
+        except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+            logger.error("chat not watched: %s", trace_of(error), extra={"chat": chat_id})  # noqa: TRY400
+            return
+        if turn is None or turn.owner != self._user or turn.reply_id == self._known.get(chat_id):
+            return
+        self._known[chat_id] = turn.reply_id
+        await self._send(Active(chat_id))

@@ -1,0 +1,47 @@
+"""The ways a stock client can reach the chat routes: a story is told once for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from support.conformance import (
+    SDK_VERSIONS,
+    SOCKET_VERSIONS,
+    AutomaticSends,
+    SdkVersion,
+    SocketVersion,
+    StockChat,
+)
+from support.socket import socket_url
+from support.stage import Stage
+
+__all__ = ["CONNECTIONS", "SOCKETS", "Connect"]
+
+
+@dataclass(frozen=True)
+class Connect:
+    """One version of the client, and the transport it uses."""
+
+    sdk: SdkVersion | SocketVersion
+    socket: bool = False
+
+    def __call__(
+        self,
+        stage: Stage,
+        *,
+        auto: AutomaticSends = "approvals",
+        chat_id: str | None = None,
+        resume: bool = False,
+    ) -> StockChat:
+        """Open a page of a chat."""
+        api = socket_url(stage.url) if self.socket else f"{stage.url}/api/chat"
+        return StockChat(
+            api, self.sdk, socket=self.socket, auto=auto, chat_id=chat_id, resume=resume
+        )
+
+    def __str__(self) -> str:
+        return f"{self.sdk}-{'websocket' if self.socket else 'http'}"
+
+
+SOCKETS = [Connect(version, socket=True) for version in SOCKET_VERSIONS]
+CONNECTIONS = [*(Connect(version) for version in SDK_VERSIONS), *SOCKETS]
