@@ -29,7 +29,7 @@ from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
 from adk_stream_protocol.telemetry import Meters, Span, span
 from adk_stream_protocol.wire.chunks import ErrorChunk
 
-__all__ = ["ChatTurns"]
+__all__ = ["ChatTurns", "turns_topic"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,11 @@ _PAUSES = (0.1, 0.5, 2.0)
 
 _KEEP = 2.0
 """How long at most until leases are renewed and stops are seen: hints may be lost."""
+
+
+def turns_topic(chat_id: ChatId) -> str:
+    """Return the topic of hints that a turn began in a chat."""
+    return f"turns:{chat_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +194,8 @@ class ChatTurns:
                     await self.stores.log.open(draft.reply_id)
                     await tasks.start(self._produce, draft, began.previous)
                     held.pop_all()
+                    # Whoever has the chat open can hear of it, whoever asked for it.
+                    self.stores.wake.hint(turns_topic(draft.chat_id))
                     return began
             if not began.turn.lapsed or draft.over is not None or self._recover is None:
                 return began

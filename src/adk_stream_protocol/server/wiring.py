@@ -19,7 +19,6 @@ from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
-from adk_stream_protocol.engine.announcing import AnnouncedTurns
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.drain import Drain
@@ -237,7 +236,7 @@ def _service(
         ledger=ledger,
         sessions=sessions,
         preparation=preparation,
-        turns=AnnouncedTurns(
+        turns=ChatTurns(
             stores,
             max_turns=settings.max_turns,
             drain=Drain(settings.drain_seconds),

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from adk_stream_protocol.engine.announcing import turns_topic
+from adk_stream_protocol.engine.chat_turns import turns_topic
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import LoggedReply, Reply
 from adk_stream_protocol.errors import BadFrame, ClientFault, TooLarge, TooMany, trace_of
