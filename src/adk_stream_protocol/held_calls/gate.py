@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import anyio
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.events.event import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
@@ -54,6 +56,10 @@ _UNKNOWN = (
     "The server was interrupted while this ran. It is not known whether it took effect: do not "
     "call it again before a person has checked."
 )
+_SAME_ID = (
+    "Another call of the same response has the same id, so their results could not be told apart; "
+    "this one was not run. Call it again."
+)
 _ENDED = frozenset({CallState.DONE, CallState.FAILED})
 _CHANGED = "The arguments are not the ones that were approved; the call was not run."
 
@@ -76,6 +82,12 @@ class RunScope:
     """When each running tool started, by the event loop's clock."""
     spans: dict[str, Span] = field(default_factory=dict)
     """What an operator sees of each running tool."""
+    call_ids: set[str] = field(default_factory=set)
+    """The ids of the calls that the run's models made."""
+    taken: set[tuple[str, str]] = field(default_factory=set)
+    """The calls that came by, by the event that holds them and by id."""
+    refused: list[ToolContext] = field(default_factory=list)
+    """The calls that another one of the same response and id came before."""
     schemas: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
     """What the arguments of editable tools must look like, by agent and tool."""
     decided: list[HeldCall] = field(default_factory=list)
@@ -86,6 +98,20 @@ class RunScope:
     """Set and replaced whenever there is something new to see."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
+
+    def take(self, tool_context: ToolContext) -> bool:
+        """Note that a call comes by; False if another of the same response has its id."""
+        call_id = tool_context.function_call_id or ""
+        key = (_event_of(call_id, tool_context), call_id)
+        if call_id and key in self.taken:
+            self.refused.append(tool_context)
+            return False
+        self.taken.add(key)
+        return True
+
+    def is_refused(self, tool_context: ToolContext) -> bool:
+        """Whether what is told of this call must not be taken for its namesake's."""
+        return any(refused is tool_context for refused in self.refused)
 
     def started(self, call_id: str, call: HeldCall | None, tool: str) -> None:
         """Note that a tool starts."""
@@ -140,6 +166,15 @@ class CallBook(BasePlugin):
         return None
 
     @override
+    async def after_model_callback(
+        self, *, callback_context: CallbackContext, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        scope = run_scope.get()
+        if scope is not None and not llm_response.partial:
+            _tell_apart(llm_response, scope.call_ids, callback_context.session.events)
+        return None
+
+    @override
     async def after_tool_callback(
         self,
         *,
@@ -154,7 +189,7 @@ class CallBook(BasePlugin):
             # and the client's helper never sends: it only looks at the last step.
             tool_context.actions.skip_summarization = True
         scope = run_scope.get()
-        if scope is not None:
+        if scope is not None and not scope.is_refused(tool_context):
             await self._end(scope, call_id, result=jsonable(result))
         return None
 
@@ -168,7 +203,7 @@ class CallBook(BasePlugin):
         error: Exception,
     ) -> dict[str, Any] | None:
         scope = run_scope.get()
-        if scope is not None:
+        if scope is not None and not scope.is_refused(tool_context):
             call_id = tool_context.function_call_id or ""
             public = self._ledger.policy.error_text(tool.name, error)
             await self._end(scope, call_id, result=None, error=public, failure=error)
@@ -229,7 +264,9 @@ class Gate(BasePlugin):
         if scope.stopping:
             return {"error": _STOPPED}
         if tool_context.tool_confirmation is not None:
-            return await self._resume(scope, tool_args, tool_context)
+            return await self._resume(scope, tool, tool_args, tool_context)
+        if not scope.take(tool_context):
+            return {"error": _SAME_ID}
         if self._policy.rule_of(tool).browser:
             return await self._hand_to_browser(scope, tool, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
@@ -339,10 +376,14 @@ class Gate(BasePlugin):
         return {"status": "The browser runs this; its output follows."}
 
     async def _resume(
-        self, scope: RunScope, tool_args: dict[str, Any], tool_context: ToolContext
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
     ) -> dict[str, Any] | None:
         call_id = tool_context.function_call_id or ""
-        call = await self._held(scope, tool_context)
+        call = await self._held(scope, tool, tool_context)
         if call is None or not call.approved:
             return _refusal(call)
         if call.kind is CallKind.BROWSER or call.state in _ENDED:
@@ -363,12 +404,16 @@ class Gate(BasePlugin):
             scope.edited[call_id] = claimed.edited
         return None
 
-    async def _held(self, scope: RunScope, tool_context: ToolContext) -> HeldCall | None:
+    async def _held(
+        self, scope: RunScope, tool: BaseTool, tool_context: ToolContext
+    ) -> HeldCall | None:
         """Return the row of the call that is resumed."""
         call_id = CallId(tool_context.function_call_id or "")
-        call = await self._ledger.calls.latest(scope.chat_id, call_id)
+        # ADK resumes a call in the invocation that made it.
+        invocation_id = InvocationId(tool_context.invocation_id)
+        call = await self._ledger.calls.latest(scope.chat_id, invocation_id, call_id)
         if call is not None:
-            return call
+            return call if call.tool_name == tool.name else None
         # A workflow's tool node has no call id of its own: it is known by its place.
         request_id = f"{WORKFLOW_PREFIX}{tool_context.node_path}"
         for row in await self._ledger.calls.of_chat(scope.chat_id):
@@ -376,6 +421,36 @@ class Gate(BasePlugin):
             if row.request_id == request_id and same_run:
                 return row
         return None
+
+
+def _tell_apart(response: LlmResponse, made: set[str], events: Sequence[Event]) -> None:
+    """Give each call of a response an id of its own in the chat.
+
+    A model may count from zero in every response. ADK keeps its ids and finds a call that is
+    confirmed by its id alone, and so does a client: they would take one call for another.
+    """
+    parts = (response.content.parts if response.content else None) or []
+    calls = [part.function_call for part in parts if part.function_call is not None]
+    if not any(call.id for call in calls):
+        # ADK names them itself.
+        return
+    known = made | {call.id for event in events for call in event.get_function_calls() if call.id}
+    for call in calls:
+        if call.id and call.id in known:
+            # Not ADK's own prefix: it keeps such ids from the model, and some models need one.
+            # Cut, as some take no more than forty characters.
+            call.id = f"{call.id[:24]}-{uuid.uuid4().hex[:12]}"
+        if call.id:
+            known.add(call.id)
+            made.add(call.id)
+
+
+def _event_of(call_id: str, tool_context: ToolContext) -> str:
+    """Return which event holds a call; empty if none does."""
+    for event in reversed(tool_context.session.events):
+        if any(call.id == call_id for call in event.get_function_calls()):
+            return event.id
+    return ""
 
 
 def _outcome(error: str | None, failure: BaseException | None) -> str:
