@@ -34,11 +34,13 @@ from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.held_calls.automatic import Asked, decide_alone
 from adk_stream_protocol.held_calls.editing import schemas_of, with_changes
 from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import CallId, ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
+from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.profiles import outcome_text
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, digest, jsonable
 
@@ -60,6 +62,7 @@ _SAME_ID = (
     "Another call of the same response has the same id, so their results could not be told apart; "
     "this one was not run. Call it again."
 )
+_OTHER_RULE = "This call was not asked for as its tool must be; it was not run. Call it again."
 _ENDED = frozenset({CallState.DONE, CallState.FAILED})
 _CHANGED = "The arguments are not the ones that were approved; the call was not run."
 
@@ -88,6 +91,8 @@ class RunScope:
     """The calls that came by, by the event that holds them and by id."""
     refused: list[ToolContext] = field(default_factory=list)
     """The calls that another one of the same response and id came before."""
+    rules: dict[str, ToolRule] = field(default_factory=dict)
+    """The rule of each tool that was called, by call id, or by ADK's request where it has none."""
     schemas: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
     """What the arguments of editable tools must look like, by agent and tool."""
     decided: list[HeldCall] = field(default_factory=list)
@@ -108,6 +113,10 @@ class RunScope:
             return False
         self.taken.add(key)
         return True
+
+    def rule_for(self, held: CallHeld) -> ToolRule | None:
+        """Return the rule of the tool that asks; None if no tool of this run does."""
+        return self.rules.get(held.call_id) or self.rules.get(held.request_id)
 
     def is_refused(self, tool_context: ToolContext) -> bool:
         """Whether what is told of this call must not be taken for its namesake's."""
@@ -246,7 +255,12 @@ class Gate(BasePlugin):
     ) -> LlmResponse | None:
         scope = run_scope.get()
         if scope is not None:
-            for name, schema in schemas_of(llm_request, self._policy.is_editable):
+
+            def is_editable(name: str) -> bool:
+                tool = llm_request.tools_dict.get(name)
+                return tool is not None and self._policy.rule_of(tool).editable
+
+            for name, schema in schemas_of(llm_request, is_editable):
                 scope.schemas[callback_context.agent_name, name] = schema
         return None
 
@@ -267,7 +281,10 @@ class Gate(BasePlugin):
             return await self._resume(scope, tool, tool_args, tool_context)
         if not scope.take(tool_context):
             return {"error": _SAME_ID}
-        if self._policy.rule_of(tool).browser:
+        rule = self._policy.rule_of(tool)
+        # Noted before anyone is asked: the row is opened under the rule of the very tool.
+        scope.rules[_place(tool_context)] = rule
+        if rule.browser:
             return await self._hand_to_browser(scope, tool, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
             return await self._ask(scope, tool, tool_args, tool_context)
@@ -386,6 +403,8 @@ class Gate(BasePlugin):
         call = await self._held(scope, tool, tool_context)
         if call is None or not call.approved:
             return _refusal(call)
+        if not _is_opened_under(self._policy.rule_of(tool), call):
+            return {"error": _OTHER_RULE}
         if call.kind is CallKind.BROWSER or call.state in _ENDED:
             # Ended before, in a process that died before ADK had the result.
             return _result(call)
@@ -414,8 +433,7 @@ class Gate(BasePlugin):
         call = await self._ledger.calls.latest(scope.chat_id, invocation_id, call_id)
         if call is not None:
             return call if call.tool_name == tool.name else None
-        # A workflow's tool node has no call id of its own: it is known by its place.
-        request_id = f"{WORKFLOW_PREFIX}{tool_context.node_path}"
+        request_id = _request_of(tool_context)
         for row in await self._ledger.calls.of_chat(scope.chat_id):
             same_run = row.invocation_id == tool_context.invocation_id
             if row.request_id == request_id and same_run:
@@ -445,6 +463,16 @@ def _tell_apart(response: LlmResponse, made: set[str], events: Sequence[Event]) 
             made.add(call.id)
 
 
+def _request_of(tool_context: ToolContext) -> str:
+    """Return how ADK names what a workflow's tool node asks."""
+    return f"{WORKFLOW_PREFIX}{tool_context.node_path}"
+
+
+def _place(tool_context: ToolContext) -> str:
+    # A workflow's tool node has no call id of its own: it is known by its place.
+    return tool_context.function_call_id or _request_of(tool_context)
+
+
 def _event_of(call_id: str, tool_context: ToolContext) -> str:
     """Return which event holds a call; empty if none does."""
     for event in reversed(tool_context.session.events):
@@ -457,6 +485,16 @@ def _outcome(error: str | None, failure: BaseException | None) -> str:
     if not isinstance(failure, Exception | None):
         return "unknown"
     return "done" if error is None else "failed"
+
+
+def _is_opened_under(rule: ToolRule, call: HeldCall) -> bool:
+    """Whether a call was asked for as its tool's rule wants it.
+
+    A row that recovery opens may lack what a tool in a toolset carries.
+    """
+    if (call.kind is CallKind.BROWSER) != rule.browser:
+        return False
+    return call.kind is CallKind.BROWSER or bool(call.steps) or not rule.steps
 
 
 def _refusal(call: HeldCall | None) -> dict[str, Any]:
