@@ -90,8 +90,13 @@ class Calls(Protocol):
         """Return a user's calls, oldest first, in one state or all."""
         ...
 
-    async def latest(self, chat_id: ChatId, call_id: CallId) -> HeldCall | None:
-        """Return the newest held call for a tool call of the chat."""
+    async def latest(
+        self, chat_id: ChatId, invocation_id: InvocationId, call_id: CallId
+    ) -> HeldCall | None:
+        """Return the newest held call for a tool call of a turn.
+
+        A call id alone does not name a call: some models count from zero in every response.
+        """
         ...
 
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:

@@ -46,6 +46,7 @@ A, B, C = ApprovalId("adk-a"), ApprovalId("adk-b"), ApprovalId("adk-c")
 CHAT, OTHER_CHAT = ChatId("chat"), ChatId("other")
 ANN, BOB, RUNNER = UserId("ann"), UserId("bob"), UserId("runner")
 YES, NO = Verdict(approved=True, by="ann"), Verdict(approved=False, by="bob", reason="No.")
+TURN = InvocationId("e-1")
 R1, R2 = ReplyId("reply-1"), ReplyId("reply-2")
 KEPT = 3600.0
 """Seconds that a backend keeps replies after their end."""
@@ -138,7 +139,7 @@ async def test_call_is_kept_as_it_was_opened(calls: Calls) -> None:
 
 async def test_call_that_was_never_opened_is_not_there(calls: Calls) -> None:
     assert await calls.get(A) is None
-    assert await calls.latest(CHAT, CallId("c1")) is None
+    assert await calls.latest(CHAT, TURN, CallId("c1")) is None
 
 
 async def test_first_row_of_an_approval_id_stays(calls: Calls) -> None:
@@ -197,9 +198,16 @@ async def test_newest_request_for_a_tool_call_is_found(calls: Calls) -> None:
     await opened(calls, A, call_id="c1")
     await opened(calls, B, call_id="c1")
     await opened(calls, C, call_id="c1", chat=OTHER_CHAT)
-    newest = await calls.latest(CHAT, CallId("c1"))
+    newest = await calls.latest(CHAT, TURN, CallId("c1"))
     assert newest is not None
     assert newest.approval_id == B
+
+
+async def test_a_call_id_that_a_later_turn_repeats_is_another_call(calls: Calls) -> None:
+    first = await opened(calls, A, call_id="c1")
+    second = await opened(calls, B, call_id="c1", invocation="e-2")
+    assert await calls.latest(CHAT, TURN, CallId("c1")) == first
+    assert await calls.latest(CHAT, InvocationId("e-2"), CallId("c1")) == second
 
 
 # Decisions on calls

@@ -176,8 +176,16 @@ class Turn:
             invocation_id=InvocationId(invocation),
             lane=lane_of(self._last) if self._last is not None else "",
             schema=self.scope.schemas.get((agent, held.tool_name)),
+            rule=self.scope.rule_for(held),
         )
-        return dataclasses.replace(held, card=card(call), hint=call.hint or held.hint)
+        return dataclasses.replace(
+            held,
+            card=card(call),
+            hint=call.hint or held.hint,
+            # The rule says so, not the request.
+            approval=call.approval,
+            kind=call.kind.value,
+        )
 
     async def _watch(self) -> None:
         """Stop the runs when asked to or when overdue; abandon what hangs."""

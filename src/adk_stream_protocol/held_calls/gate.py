@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import anyio
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.events.event import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
@@ -32,11 +34,13 @@ from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.held_calls.automatic import Asked, decide_alone
 from adk_stream_protocol.held_calls.editing import schemas_of, with_changes
 from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import CallId, ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
+from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.profiles import outcome_text
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, digest, jsonable
 
@@ -54,6 +58,11 @@ _UNKNOWN = (
     "The server was interrupted while this ran. It is not known whether it took effect: do not "
     "call it again before a person has checked."
 )
+_SAME_ID = (
+    "Another call of the same response has the same id, so their results could not be told apart; "
+    "this one was not run. Call it again."
+)
+_OTHER_RULE = "This call was not asked for as its tool must be; it was not run. Call it again."
 _ENDED = frozenset({CallState.DONE, CallState.FAILED})
 _CHANGED = "The arguments are not the ones that were approved; the call was not run."
 
@@ -76,6 +85,14 @@ class RunScope:
     """When each running tool started, by the event loop's clock."""
     spans: dict[str, Span] = field(default_factory=dict)
     """What an operator sees of each running tool."""
+    call_ids: set[str] = field(default_factory=set)
+    """The ids of the calls that the run's models made."""
+    taken: set[tuple[str, str]] = field(default_factory=set)
+    """The calls that came by, by the event that holds them and by id."""
+    refused: list[ToolContext] = field(default_factory=list)
+    """The calls that another one of the same response and id came before."""
+    rules: dict[str, ToolRule] = field(default_factory=dict)
+    """The rule of each tool that was called, by call id, or by ADK's request where it has none."""
     schemas: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
     """What the arguments of editable tools must look like, by agent and tool."""
     decided: list[HeldCall] = field(default_factory=list)
@@ -86,6 +103,24 @@ class RunScope:
     """Set and replaced whenever there is something new to see."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
+
+    def take(self, tool_context: ToolContext) -> bool:
+        """Note that a call comes by; False if another of the same response has its id."""
+        call_id = tool_context.function_call_id or ""
+        key = (_event_of(call_id, tool_context), call_id)
+        if call_id and key in self.taken:
+            self.refused.append(tool_context)
+            return False
+        self.taken.add(key)
+        return True
+
+    def rule_for(self, held: CallHeld) -> ToolRule | None:
+        """Return the rule of the tool that asks; None if no tool of this run does."""
+        return self.rules.get(held.call_id) or self.rules.get(held.request_id)
+
+    def is_refused(self, tool_context: ToolContext) -> bool:
+        """Whether what is told of this call must not be taken for its namesake's."""
+        return any(refused is tool_context for refused in self.refused)
 
     def started(self, call_id: str, call: HeldCall | None, tool: str) -> None:
         """Note that a tool starts."""
@@ -140,6 +175,15 @@ class CallBook(BasePlugin):
         return None
 
     @override
+    async def after_model_callback(
+        self, *, callback_context: CallbackContext, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        scope = run_scope.get()
+        if scope is not None and not llm_response.partial:
+            _tell_apart(llm_response, scope.call_ids, callback_context.session.events)
+        return None
+
+    @override
     async def after_tool_callback(
         self,
         *,
@@ -154,7 +198,7 @@ class CallBook(BasePlugin):
             # and the client's helper never sends: it only looks at the last step.
             tool_context.actions.skip_summarization = True
         scope = run_scope.get()
-        if scope is not None:
+        if scope is not None and not scope.is_refused(tool_context):
             await self._end(scope, call_id, result=jsonable(result))
         return None
 
@@ -168,7 +212,7 @@ class CallBook(BasePlugin):
         error: Exception,
     ) -> dict[str, Any] | None:
         scope = run_scope.get()
-        if scope is not None:
+        if scope is not None and not scope.is_refused(tool_context):
             call_id = tool_context.function_call_id or ""
             public = self._ledger.policy.error_text(tool.name, error)
             await self._end(scope, call_id, result=None, error=public, failure=error)
@@ -211,7 +255,12 @@ class Gate(BasePlugin):
     ) -> LlmResponse | None:
         scope = run_scope.get()
         if scope is not None:
-            for name, schema in schemas_of(llm_request, self._policy.is_editable):
+
+            def is_editable(name: str) -> bool:
+                tool = llm_request.tools_dict.get(name)
+                return tool is not None and self._policy.rule_of(tool).editable
+
+            for name, schema in schemas_of(llm_request, is_editable):
                 scope.schemas[callback_context.agent_name, name] = schema
         return None
 
@@ -229,8 +278,13 @@ class Gate(BasePlugin):
         if scope.stopping:
             return {"error": _STOPPED}
         if tool_context.tool_confirmation is not None:
-            return await self._resume(scope, tool_args, tool_context)
-        if self._policy.rule_of(tool).browser:
+            return await self._resume(scope, tool, tool_args, tool_context)
+        if not scope.take(tool_context):
+            return {"error": _SAME_ID}
+        rule = self._policy.rule_of(tool)
+        # Noted before anyone is asked: the row is opened under the rule of the very tool.
+        scope.rules[_place(tool_context)] = rule
+        if rule.browser:
             return await self._hand_to_browser(scope, tool, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
             return await self._ask(scope, tool, tool_args, tool_context)
@@ -339,12 +393,18 @@ class Gate(BasePlugin):
         return {"status": "The browser runs this; its output follows."}
 
     async def _resume(
-        self, scope: RunScope, tool_args: dict[str, Any], tool_context: ToolContext
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
     ) -> dict[str, Any] | None:
         call_id = tool_context.function_call_id or ""
-        call = await self._held(scope, tool_context)
+        call = await self._held(scope, tool, tool_context)
         if call is None or not call.approved:
             return _refusal(call)
+        if not _is_opened_under(self._policy.rule_of(tool), call):
+            return {"error": _OTHER_RULE}
         if call.kind is CallKind.BROWSER or call.state in _ENDED:
             # Ended before, in a process that died before ADK had the result.
             return _result(call)
@@ -363,14 +423,17 @@ class Gate(BasePlugin):
             scope.edited[call_id] = claimed.edited
         return None
 
-    async def _held(self, scope: RunScope, tool_context: ToolContext) -> HeldCall | None:
+    async def _held(
+        self, scope: RunScope, tool: BaseTool, tool_context: ToolContext
+    ) -> HeldCall | None:
         """Return the row of the call that is resumed."""
         call_id = CallId(tool_context.function_call_id or "")
-        call = await self._ledger.calls.latest(scope.chat_id, call_id)
+        # ADK resumes a call in the invocation that made it.
+        invocation_id = InvocationId(tool_context.invocation_id)
+        call = await self._ledger.calls.latest(scope.chat_id, invocation_id, call_id)
         if call is not None:
-            return call
-        # A workflow's tool node has no call id of its own: it is known by its place.
-        request_id = f"{WORKFLOW_PREFIX}{tool_context.node_path}"
+            return call if call.tool_name == tool.name else None
+        request_id = _request_of(tool_context)
         for row in await self._ledger.calls.of_chat(scope.chat_id):
             same_run = row.invocation_id == tool_context.invocation_id
             if row.request_id == request_id and same_run:
@@ -378,10 +441,60 @@ class Gate(BasePlugin):
         return None
 
 
+def _tell_apart(response: LlmResponse, made: set[str], events: Sequence[Event]) -> None:
+    """Give each call of a response an id of its own in the chat.
+
+    A model may count from zero in every response. ADK keeps its ids and finds a call that is
+    confirmed by its id alone, and so does a client: they would take one call for another.
+    """
+    parts = (response.content.parts if response.content else None) or []
+    calls = [part.function_call for part in parts if part.function_call is not None]
+    if not any(call.id for call in calls):
+        # ADK names them itself.
+        return
+    known = made | {call.id for event in events for call in event.get_function_calls() if call.id}
+    for call in calls:
+        if call.id and call.id in known:
+            # Not ADK's own prefix: it keeps such ids from the model, and some models need one.
+            # Cut, as some take no more than forty characters.
+            call.id = f"{call.id[:24]}-{uuid.uuid4().hex[:12]}"
+        if call.id:
+            known.add(call.id)
+            made.add(call.id)
+
+
+def _request_of(tool_context: ToolContext) -> str:
+    """Return how ADK names what a workflow's tool node asks."""
+    return f"{WORKFLOW_PREFIX}{tool_context.node_path}"
+
+
+def _place(tool_context: ToolContext) -> str:
+    # A workflow's tool node has no call id of its own: it is known by its place.
+    return tool_context.function_call_id or _request_of(tool_context)
+
+
+def _event_of(call_id: str, tool_context: ToolContext) -> str:
+    """Return which event holds a call; empty if none does."""
+    for event in reversed(tool_context.session.events):
+        if any(call.id == call_id for call in event.get_function_calls()):
+            return event.id
+    return ""
+
+
 def _outcome(error: str | None, failure: BaseException | None) -> str:
     if not isinstance(failure, Exception | None):
         return "unknown"
     return "done" if error is None else "failed"
+
+
+def _is_opened_under(rule: ToolRule, call: HeldCall) -> bool:
+    """Whether a call was asked for as its tool's rule wants it.
+
+    A row that recovery opens may lack what a tool in a toolset carries.
+    """
+    if (call.kind is CallKind.BROWSER) != rule.browser:
+        return False
+    return call.kind is CallKind.BROWSER or bool(call.steps) or not rule.steps
 
 
 def _refusal(call: HeldCall | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ place that turns a request of ADK's into a row.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,7 @@ class Ledger:
         invocation_id: InvocationId,
         lane: str = "",
         schema: JsonObject | None = None,
+        rule: ToolRule | None = None,
     ) -> HeldCall:
         """Store that a call waits, its arguments frozen; idempotent.
 
@@ -73,8 +75,15 @@ class Ledger:
             invocation_id: the turn.
             lane: which agent of the turn asks.
             schema: what the tool's arguments must look like; None: not known.
+            rule: the rule of the very tool; None: not known, the one of its name counts.
         """
-        rule = self.policy.rule(held.tool_name)
+        if rule is None:
+            # The name does not tell what a tool in a toolset carries; the gate refuses the call
+            # later if that asks for more.
+            rule = self.policy.rule(held.tool_name)
+        else:
+            held = _as_ruled(held, rule)
+        held = _never_unasked(held, rule)
         now = await self.calls.now()
         arguments = as_object(held.input)
         expires_in = self.policy.expires_in if rule.expires_in is None else rule.expires_in
@@ -325,6 +334,21 @@ def _unknown() -> NotFound:
     return NotFound(
         "No such approval. Send the id that came with the request.", code="unknown_call"
     )
+
+
+def _as_ruled(held: CallHeld, rule: ToolRule) -> CallHeld:
+    """Return the request with who runs the tool as its rule says, whatever the payload says."""
+    if held.kind not in {"tool", "browser"}:
+        return held
+    return dataclasses.replace(held, kind="browser" if rule.browser else "tool")
+
+
+def _never_unasked(held: CallHeld, rule: ToolRule) -> CallHeld:
+    """Return the request so that nothing runs unasked but what a rule lets the browser run."""
+    if held.kind not in {"tool", "browser"}:
+        return held
+    unasked = held.kind == "browser" and rule.browser and not rule.approval
+    return held if unasked else dataclasses.replace(held, approval=True)
 
 
 def _hint(rule: ToolRule, held: CallHeld) -> str:

@@ -108,7 +108,11 @@ class Policy:
     """What client and model are told when a tool raises; the exception itself stays here."""
 
     def rule(self, tool_name: str) -> ToolRule:
-        """Return how calls of a tool are shown; every name has a rule."""
+        """Return how calls of a tool are shown; every name has a rule.
+
+        What a tool in a toolset carries is not in it: which tools those are is known only in a
+        run. `rule_of` knows.
+        """
         carried = self.carried.get(tool_name, _PLAIN)
         named = self.tools.get(tool_name)
         return carried if named is None else named.over(carried)
@@ -142,10 +146,6 @@ class Policy:
                     f"The browser runs {name}, and asks there: `decide` and `remember` are for "
                     "tools that run on the server."
                 )
-
-    def is_editable(self, tool_name: str) -> bool:
-        """Whether a tool's arguments may be changed by who approves a call of it."""
-        return self.rule(tool_name).editable
 
     def runs_at_once_in_browser(self, tool_name: str) -> bool:
         """Whether the client runs the tool as soon as it sees the call."""

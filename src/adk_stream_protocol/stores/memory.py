@@ -84,8 +84,12 @@ class MemoryCalls:
         calls = [self._rows[name] for name in self._by_owner.get(owner, ())]
         return [call for call in calls if state is None or call.state is state]
 
-    async def latest(self, chat_id: ChatId, call_id: CallId) -> HeldCall | None:
-        calls = [call for call in await self.of_chat(chat_id) if call.call_id == call_id]
+    async def latest(
+        self, chat_id: ChatId, invocation_id: InvocationId, call_id: CallId
+    ) -> HeldCall | None:
+        named = (invocation_id, call_id)
+        rows = await self.of_chat(chat_id)
+        calls = [call for call in rows if (call.invocation_id, call.call_id) == named]
         return calls[-1] if calls else None
 
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:

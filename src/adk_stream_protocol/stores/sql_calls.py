@@ -108,8 +108,16 @@ class SqlCalls:
             return await self._select(CALLS.c.owner == owner)
         return await self._select(and_(CALLS.c.owner == owner, CALLS.c.state == state.value))
 
-    async def latest(self, chat_id: ChatId, call_id: CallId) -> HeldCall | None:
-        found = await self._select(and_(CALLS.c.chat_id == chat_id, CALLS.c.call_id == call_id))
+    async def latest(
+        self, chat_id: ChatId, invocation_id: InvocationId, call_id: CallId
+    ) -> HeldCall | None:
+        found = await self._select(
+            and_(
+                CALLS.c.chat_id == chat_id,
+                CALLS.c.invocation_id == invocation_id,
+                CALLS.c.call_id == call_id,
+            )
+        )
         return found[-1] if found else None
 
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
