@@ -257,7 +257,14 @@ def with_card(entry: Entry, calls: Mapping[str, HeldCall]) -> Entry:
     """Return the entry with what the ledger knows of a held call."""
     if isinstance(entry, CallHeld) and entry.request_id in calls:
         call = calls[entry.request_id]
-        return dataclasses.replace(entry, card=card(call), hint=call.hint or entry.hint)
+        return dataclasses.replace(
+            entry,
+            card=card(call),
+            hint=call.hint or entry.hint,
+            # As the tool's rule said, whatever the session's request says.
+            approval=call.approval,
+            kind=call.kind.value,
+        )
     return entry
 
 
