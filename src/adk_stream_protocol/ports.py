@@ -62,6 +62,8 @@ class Verdict:
     edited: JsonObject | None = None
     """The arguments to run instead; None: those shown."""
     edited_hash: str | None = None
+    shown_hash: str | None = None
+    """Of the arguments that an approver was shown; None: those that the model wrote."""
     remember: bool = False
     automatic: bool = False
     """A policy made it."""
@@ -97,8 +99,8 @@ class Calls(Protocol):
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
         """Apply a decision if the call is pending, at that step, and not expired.
 
-        One compare-and-set. The same decision id, or the same verdict, is a `repeat`; anything
-        else is a `conflict`.
+        An approval counts only for the arguments that were shown. One compare-and-set. The same
+        decision id, or the same verdict, is a `repeat`; anything else is a `conflict`.
         """
         ...
 

@@ -94,6 +94,7 @@ async def opened(
     owner: UserId = ANN,
     call_id: str | None = None,
     invocation: str = "e-1",
+    steps: tuple[ApprovalStep, ...] = (),
 ) -> HeldCall:
     """Return a call that now waits; due already if it expires in no time."""
     now = await calls.now()
@@ -112,6 +113,7 @@ async def opened(
             expires_at=now + expires_in,
             request_id=approval_id,
             kind=kind,
+            steps=steps,
             approval=approval,
             state=CallState.PENDING if approval else CallState.APPROVED,
             title="Pay",
@@ -286,6 +288,23 @@ async def test_of_many_decisions_at_once_one_counts(calls: Calls) -> None:
     assert rulings.count("accepted") == 1
     assert rulings.count("repeat") == 3
     assert rulings.count("conflict") == 4
+
+
+async def test_an_approval_counts_only_for_the_arguments_that_were_shown(calls: Calls) -> None:
+    steps = (ApprovalStep("one"), ApprovalStep("two"))
+    opened_call = await opened(calls, steps=steps)
+    edit = Verdict(True, "ann", final=False, edited={"amount": 3}, edited_hash="h3")
+    _, edited = await calls.decide(A, edit)
+    second = Verdict(True, "bob", step=1)
+    for shown in (None, opened_call.arguments_hash, "h4"):
+        blind = dataclasses.replace(second, shown_hash=shown)
+        assert await calls.decide(A, blind) == ("conflict", edited)
+    seen = dataclasses.replace(second, shown_hash="h3")
+    ruling, call = await calls.decide(A, seen)
+    assert (ruling, call.state) == ("accepted", CallState.APPROVED)
+    assert (await calls.decide(A, dataclasses.replace(seen, by="carol")))[0] == "repeat"
+    assert (await calls.decide(A, dataclasses.replace(second, by="carol")))[0] == "conflict"
+    assert (await calls.decide(A, second))[0] == "repeat"
 
 
 # What the client ran

@@ -212,13 +212,15 @@ class Ledger:
                 final=step + 1 >= len(call.steps),
                 edited=edited,
                 edited_hash=None if edited is None else digest(edited),
+                shown_hash=decision.shown_hash,
                 remember=decision.remember,
             )
             ruling, call = await self.calls.decide(decision.approval_id, verdict)
             moved_on = call.state is CallState.PENDING and call.step > step
             if ruling != "conflict" or not moved_on:
                 return ruling, call
-            # Another approved the step first. Each round is a step further, so this ends.
+            # Another approved the step first. Each round is a step further, so this ends; and if
+            # they changed the arguments, it is a conflict: those were not shown.
 
     async def _step_decided(self, decision: Decision, user: UserId, call: HeldCall) -> int:
         """Return which step the decision is about.

@@ -39,6 +39,7 @@ from adk_stream_protocol.stores.rulings import (
     WITHDRAWN,
     decision_event,
     decision_note,
+    is_about,
     output_ruling,
     verdict_ruling,
 )
@@ -94,7 +95,7 @@ class MemoryCalls:
             return verdict_ruling(call, verdict), call
         if call.expires_at <= self._clock():
             return "conflict", self._settle(call, CallEvent.EXPIRE)
-        if call.step != verdict.step:
+        if call.step != verdict.step or not is_about(call, verdict):
             return verdict_ruling(call, verdict), call
         event = decision_event(verdict)
         if verdict.edited is not None:

@@ -120,6 +120,8 @@ class SqlCalls:
             CALLS.c.approval,
         )
         free = and_(waiting, CALLS.c.step == verdict.step, CALLS.c.expires_at > self._now)
+        if verdict.approved:
+            free = and_(free, _is_about(verdict))
         decision: dict[str, Any] = {
             "state": next_state(CallState.PENDING, event).value,
             "trail": self._noted(decision_note(event, verdict)),
@@ -419,6 +421,13 @@ def _is_awaited() -> ColumnElement[bool]:
 
 def _is_pending() -> ColumnElement[bool]:
     return CALLS.c.state == CallState.PENDING.value
+
+
+def _is_about(verdict: Verdict) -> ColumnElement[bool]:
+    """The rows for which `rulings.is_about` holds, if the verdict is an approval."""
+    if verdict.shown_hash is None:
+        return CALLS.c.edited_hash.is_(None)
+    return func.coalesce(CALLS.c.edited_hash, CALLS.c.arguments_hash) == verdict.shown_hash
 
 
 def _json(value: JsonValue) -> str | None:
