@@ -127,10 +127,22 @@ class Calls(Protocol):
         """Record that nobody knows how a claimed call ended; False under an old fence."""
         ...
 
-    async def lapse_orphans(self) -> Sequence[HeldCall]:
+    async def lapse_orphans(self, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
         """Mark the calls whose turn is over while they ran; return those marked just now.
 
         A call of an idempotent tool is released to run again, a few times; others lapse.
+
+        Args:
+            chat_id: only this chat's; None: all.
+        """
+        ...
+
+    async def unknown(self, within: float, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
+        """Return the calls of which nobody knows how they ended, oldest first.
+
+        Args:
+            within: only those that were decided at most so many seconds ago.
+            chat_id: only this chat's; None: all.
         """
         ...
 

@@ -445,6 +445,16 @@ async def test_call_of_a_running_turn_is_no_orphan(calls: Calls, turns: Turns) -
     assert ids(await calls.lapse_orphans()) == []
 
 
+async def test_orphans_and_unknown_calls_are_found_by_their_chat(calls: Calls) -> None:
+    claimed = await running(calls, A)
+    await calls.lapse(A, claimed.fence)
+    assert ids(await calls.lapse_orphans(OTHER_CHAT)) == []
+    assert ids(await calls.unknown(600, CHAT)) == [A]
+    assert ids(await calls.unknown(600)) == [A]
+    assert ids(await calls.unknown(600, OTHER_CHAT)) == []
+    assert ids(await calls.unknown(-600)) == []
+
+
 # Giving up
 
 
