@@ -248,6 +248,11 @@ class HeldCall:
         return self.arguments if self.edited is None else self.edited
 
     @property
+    def run_hash(self) -> str:
+        """The hash of the arguments to run it with."""
+        return self.arguments_hash if self.edited_hash is None else self.edited_hash
+
+    @property
     def step_approvers(self) -> tuple[str, ...]:
         """Who approved steps so far."""
         told = (entry.get("by") for entry in self.trail if entry.get("event") == CallEvent.STEP)

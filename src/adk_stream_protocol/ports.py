@@ -62,6 +62,8 @@ class Verdict:
     edited: JsonObject | None = None
     """The arguments to run instead; None: those shown."""
     edited_hash: str | None = None
+    shown_hash: str | None = None
+    """Of the arguments that an approver was shown; None: those that the model wrote."""
     remember: bool = False
     automatic: bool = False
     """A policy made it."""
@@ -102,8 +104,8 @@ class Calls(Protocol):
     async def decide(self, approval_id: ApprovalId, verdict: Verdict) -> tuple[Ruling, HeldCall]:
         """Apply a decision if the call is pending, at that step, and not expired.
 
-        One compare-and-set. The same decision id, or the same verdict, is a `repeat`; anything
-        else is a `conflict`.
+        An approval counts only for the arguments that were shown. One compare-and-set. The same
+        decision id, or the same verdict, is a `repeat`; anything else is a `conflict`.
         """
         ...
 
@@ -130,10 +132,22 @@ class Calls(Protocol):
         """Record that nobody knows how a claimed call ended; False under an old fence."""
         ...
 
-    async def lapse_orphans(self) -> Sequence[HeldCall]:
+    async def lapse_orphans(self, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
         """Mark the calls whose turn is over while they ran; return those marked just now.
 
         A call of an idempotent tool is released to run again, a few times; others lapse.
+
+        Args:
+            chat_id: only this chat's; None: all.
+        """
+        ...
+
+    async def unknown(self, within: float, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
+        """Return the calls of which nobody knows how they ended, oldest first.
+
+        Args:
+            within: only those that were decided at most so many seconds ago.
+            chat_id: only this chat's; None: all.
         """
         ...
 

@@ -13,7 +13,9 @@ import pytest
 
 from adk_stream_protocol.cli import main
 from adk_stream_protocol.held_calls.policy import ToolRule
+from adk_stream_protocol.lifecycle import ApprovalStep
 from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.wire.values import digest
 from support.stage import Answered, Stage, staged
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +108,44 @@ async def test_an_approval_may_change_the_arguments(capsys: pytest.CaptureFixtur
     assert shown.out.endswith('  amount = 5\nrun with {"amount": 3}\n')
     assert "alice approved it with other arguments, via cli" in told.out
     assert stage.payments == [3]
+
+
+async def test_a_later_approver_names_the_arguments_that_they_saw(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = (ApprovalStep("manager", by=("bob",)), ApprovalStep("owner", by=("alice",)))
+    async with staged(rules={"pay": ToolRule(editable=True, steps=steps)}) as stage:
+        approvals = Commands(stage, capsys)
+        (pay,) = (await stage.say("chat-1", "pay 5")).approvals
+        await stage.http.post(
+            f"/api/approvals/{pay}",
+            json={"approved": True, "input": {"amount": 3}},
+            headers={"x-user": "bob"},
+        )
+        listed = await approvals("list")
+        shown = await approvals("show", pay)
+        blind = await approvals("approve", pay)
+        wrong = await approvals("approve", pay, "--arguments-hash", "0")
+        edited = digest({"amount": 3})
+        seen = await approvals("approve", pay, "--arguments-hash", edited)
+        await continuation(stage)
+
+    assert '{"amount": 3}' in listed.out
+    assert shown.out.endswith(f'run with {{"amount": 3}}\nhash     {edited}\n')
+    assert (blind.code, wrong.code, seen.code) == (1, 1, 0)
+    assert 'bob changed the arguments of pay to {"amount": 3}' in blind.err
+    assert f"--arguments-hash {edited}." in blind.err
+    assert stage.payments == [3]
+
+
+async def test_a_hash_of_other_arguments_approves_nothing(
+    stage: Stage, approvals: Commands
+) -> None:
+    (pay,) = (await stage.say("chat-1", "pay 5")).approvals
+    wrong = await approvals("approve", pay, "--arguments-hash", "0")
+    assert wrong.code == 1
+    assert "Not approved: pay would run with other arguments." in wrong.err
+    assert stage.payments == []
 
 
 async def test_an_approval_may_count_for_later_calls(capsys: pytest.CaptureFixture[str]) -> None:

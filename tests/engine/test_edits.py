@@ -14,11 +14,13 @@ from google.adk.agents.llm_agent import LlmAgent
 from google.adk.tools.function_tool import FunctionTool
 
 from adk_stream_protocol import ApprovalStep, ToolRule, create_app
+from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.stores.sql import sqlite_stores
 from adk_stream_protocol.wire.values import digest
+from support.conformance import SDK_VERSIONS, SdkVersion, StockChat
 from support.scripted import ScriptedModel, call
 from support.serving import serving
-from support.stage import Answered, Stage, staged
+from support.stage import Answered, Stage, staged, user_message
 
 pytestmark = pytest.mark.anyio
 
@@ -181,7 +183,100 @@ async def test_only_the_first_step_may_edit_and_the_later_ones_see_it() -> None:
         path = f"/api/approvals/{pay}"
         shown = (await stage.http.get(path, headers={"x-user": "carol"})).json()
         assert (shown["editedInput"], shown["editedBy"]) == ({"amount": 3}, "bob")
-        await stage.http.post(path, json={"approved": True}, headers={"x-user": "carol"})
+        seen = {"approved": True, "argumentsHash": shown["editedArgumentsHash"]}
+        await stage.http.post(path, json=seen, headers={"x-user": "carol"})
+        await told(stage, "Result told.")
+    assert stage.payments == [3]
+
+
+EDITED_FIRST = ToolRule(
+    editable=True,
+    steps=(ApprovalStep("manager", by=("bob",)), ApprovalStep("owner", by=("alice", "carol"))),
+)
+
+
+async def test_a_later_approver_approves_only_what_they_were_shown(tmp_path: Path) -> None:
+    stores = sqlite_stores(str(tmp_path / "stores.db"))
+    async with staged(rules={"pay": EDITED_FIRST}, stores=stores) as stage:
+        (pay,) = (await stage.say("c", "pay 5")).approvals
+        path = f"/api/approvals/{pay}"
+        await approve(stage, pay, {"amount": 3}, user="bob")
+        for blind in ({}, {"argumentsHash": digest({"amount": 5})}):
+            refused = await stage.http.post(path, json={"approved": True, **blind})
+            assert refused.status_code == 409
+            assert (refused.json()["status"], refused.json()["editedInput"]) == (
+                "pending",
+                {"amount": 3},
+            )
+        bad = await stage.http.post(path, json={"approved": True, "argumentsHash": 3})
+        assert (bad.status_code, bad.json()["error"]["code"]) == (400, "bad_arguments_hash")
+        denied = await stage.http.post(path, json={"approved": False})
+        assert (denied.status_code, denied.json()["status"]) == (200, "denied")
+    assert stage.payments == []
+
+
+async def test_the_hash_of_what_was_shown_is_right_where_nothing_was_edited(stage: Stage) -> None:
+    (pay,) = (await stage.say("c", "pay 5")).approvals
+    path = f"/api/approvals/{pay}"
+    other = {"approved": True, "argumentsHash": digest({"amount": 3})}
+    assert (await stage.http.post(path, json=other)).status_code == 409
+    shown = {"approved": True, "argumentsHash": digest({"amount": 5})}
+    assert (await stage.http.post(path, json=shown)).status_code == 200
+    await told(stage, "Result told.")
+    assert stage.payments == [5]
+
+
+@pytest.mark.parametrize("sdk", SDK_VERSIONS)
+async def test_a_stock_client_that_shows_other_arguments_is_asked_again(sdk: SdkVersion) -> None:
+    async with (
+        staged(rules={"pay": EDITED_FIRST}) as stage,
+        StockChat(f"{stage.url}/api/chat", sdk, chat_id="c") as chat,
+    ):
+        state = await chat.send("pay 5")
+        (pay,) = state.open_approvals
+        await approve(stage, pay, {"amount": 3}, user="bob")
+        # The page still shows five.
+        state = await chat.approve(pay)
+        assert (stage.payments, state.open_approvals) == ([], [pay])
+        # Now it shows three.
+        state = await chat.approve(pay)
+        assert (stage.payments, state.status) == ([3], "ready")
+
+
+async def test_a_decision_that_travels_along_is_about_what_its_card_shows() -> None:
+    async with staged(rules={"pay": EDITED_FIRST}) as stage:
+        asked = await stage.say("c", "pay 5")
+        (pay,) = asked.approvals
+        edited = (await approve(stage, pay, {"amount": 3}, user="bob")).json()
+        message = asked.approving("c", True)["messages"][0]
+        for cards, paid in (
+            ([], []),
+            ([{"type": "data-approval", "id": pay, "data": edited}], [3]),
+        ):
+            shown = {**message, "parts": [*message["parts"], *cards]}
+            body = {"id": "c", "messages": [shown, user_message("hi")]}
+            assert (await stage.post("/api/chat", body)).status == 200
+            assert stage.payments == paid
+
+
+async def test_agreeing_with_what_another_has_changed_is_no_repeat() -> None:
+    def anyone(_user: str, _call: HeldCall) -> bool:
+        return True
+
+    async with staged(rules=RULES, may_decide=anyone) as stage:
+        (pay,) = (await stage.say("c", "pay 5")).approvals
+        await approve(stage, pay, {"amount": 3}, user="bob", decisionId="bobs")
+        path = f"/api/approvals/{pay}"
+        answers = [
+            await stage.http.post(path, json={"approved": True, **more}, headers={"x-user": user})
+            for user, more in (
+                ("alice", {}),
+                ("alice", {"decisionId": "bobs"}),
+                ("alice", {"argumentsHash": digest({"amount": 3})}),
+                ("bob", {}),
+            )
+        ]
+        assert [answer.status_code for answer in answers] == [409, 200, 200, 200]
         await told(stage, "Result told.")
     assert stage.payments == [3]
 

@@ -14,12 +14,14 @@ import pytest
 from google.adk.agents.llm_agent import LlmAgent
 
 from adk_stream_protocol import ApprovalStep, BrowserTool, Settings, ToolRule, create_app
+from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.server.databases import open_database
 from adk_stream_protocol.server.wiring import Services
 from adk_stream_protocol.stores.opening import SqliteFile
 from adk_stream_protocol.stores.sql import sqlite_stores
 from adk_stream_protocol.wire.values import JsonObject
 from support.conformance import SDK_VERSIONS, SdkVersion, StockChat
+from support.scripted import call
 from support.stage import Answered, Stage, staged
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +138,37 @@ async def test_a_new_chat_of_the_same_id_asks_again(stage: Stage) -> None:
     await told(stage, "Result told.")
     assert (await stage.http.delete("/api/chats/c")).status_code == 204
     assert len((await stage.say("c", "pay 5")).approvals) == 1
+
+
+async def test_always_counts_only_for_what_its_approver_may_approve(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def may_decide(user: str, call: HeldCall) -> bool:
+        amount = call.arguments["amount"]
+        assert isinstance(amount, int)
+        if amount == 13:
+            raise RuntimeError("SECRET 4711")
+        return user == "ann" and amount <= 100
+
+    async with staged(rules={"pay": ToolRule(remember=True)}, may_decide=may_decide) as stage:
+        stage.model.script = {
+            f"pay {amount}": [[call("pay", amount=amount)], [f"{amount} told."]]
+            for amount in (5, 13, 100, 101)
+        }
+        (pay,) = (await stage.say("c", "pay 5")).approvals
+        await stage.http.post(
+            f"/api/approvals/{pay}",
+            json={"approved": True, "remember": True},
+            headers={"x-user": "ann"},
+        )
+        await told(stage, "5 told.")
+        assert (await stage.say("c", "pay 100")).text == "100 told."
+        over = await stage.say("c", "pay 101")
+        unsure = await stage.say("c", "pay 13")
+        assert [len(asked.approvals) for asked in (over, unsure)] == [1, 1]
+        assert stage.payments == [5, 100]
+    assert "policy failed, a person is asked: RuntimeError" in caplog.text
+    assert "SECRET" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from google.adk.events.event_actions import EventActions
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from adk_stream_protocol.held_calls import reconciling
 from adk_stream_protocol.held_calls.policy import Reconciled, ToolRule
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Stores, TurnRecord, Verdict
@@ -211,6 +212,27 @@ async def test_a_tool_that_can_tell_what_it_did_is_asked(tmp_path: Path) -> None
         assert [chunk["output"] for chunk in reply.only("tool-output-available")] == [{"paid": 9}]
         assert (stage.payments, await state_of(stage)) == ([], "done")
         assert asked == [answer["messages"][0]["parts"][0]["toolCallId"]]
+
+
+async def test_a_tool_that_cannot_tell_at_first_is_asked_again_by_the_sweeper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciling, "_FIRST_PAUSE", 0.0)
+    asked: list[str] = []
+
+    async def reconcile(key: str) -> Reconciled:
+        asked.append(key)
+        if len(asked) == 1:
+            raise ConnectionError("The bank is down for a second.")
+        return Reconciled({"paid": 9})
+
+    rules = {"pay_slowly": ToolRule(reconcile=reconcile)}
+    await cut_while_paying(tmp_path, rules)
+    async with life(tmp_path, rules) as (stage, _):
+        with anyio.fail_after(15):
+            while await state_of(stage) != "done":
+                await anyio.lowlevel.checkpoint()
+        assert (stage.payments, len(asked)) == ([], 2)
 
 
 async def test_a_request_that_was_stored_without_its_row_can_be_approved(tmp_path: Path) -> None:

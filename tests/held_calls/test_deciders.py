@@ -88,12 +88,34 @@ async def test_the_owner_and_who_approved_a_step_may_always_deny() -> None:
     assert deniers == {"ann", "bob", "carol"}
 
 
-async def test_a_call_of_unknown_end_is_resolved_by_its_owner_or_who_is_named() -> None:
-    call = stepped(MANAGER, FINANCE, approved_by=("bob",))
-    may = {user for user in map(UserId, ("ann", "bob", "eve")) if
-           await Deciders().may_resolve(user, call)}  # fmt: skip
-    assert may == {"ann", "bob"}
-    assert not await Deciders(lambda user, _: user == "eve").may_resolve(ANN, call)
+OWN = ApprovalStep("own")
+OTHERS = ApprovalStep("others", four_eyes=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "alone", "with_dave"),
+    [
+        ((), {"ann"}, {"dave"}),
+        ((MANAGER,), {"bob", "dave"}, {"dave"}),
+        # Ann is named, and another person had to agree to what she asked for.
+        ((MANAGER, FINANCE), {"bob", "carol", "dave"}, {"dave"}),
+        ((OWN, FINANCE), {"carol"}, {"dave"}),
+        ((OWN, MANAGER), {"ann", "bob", "dave"}, {"dave"}),
+        ((OTHERS,), set(), {"dave"}),
+        ((ApprovalStep("finance", by=("carol",)),), {"carol"}, set()),
+    ],
+)
+async def test_a_call_of_unknown_end_is_resolved_by_who_might_have_approved_it(
+    steps: tuple[ApprovalStep, ...], alone: set[str], with_dave: set[str]
+) -> None:
+    call = stepped(*steps, approved_by=("bob",) * bool(steps))
+
+    async def may(deciders: Deciders) -> set[str]:
+        return {one for one in (ANN, BOB, CAROL, DAVE) if await deciders.may_resolve(one, call)}
+
+    assert await may(Deciders()) == alone
+    assert await may(Deciders(lambda user, _: user == "dave")) == with_dave
+    assert ANN not in await may(Deciders(lambda *_: True)) or not any(s.four_eyes for s in steps)
 
 
 @pytest.mark.parametrize(

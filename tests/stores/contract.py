@@ -95,6 +95,7 @@ async def opened(
     owner: UserId = ANN,
     call_id: str | None = None,
     invocation: str = "e-1",
+    steps: tuple[ApprovalStep, ...] = (),
 ) -> HeldCall:
     """Return a call that now waits; due already if it expires in no time."""
     now = await calls.now()
@@ -113,6 +114,7 @@ async def opened(
             expires_at=now + expires_in,
             request_id=approval_id,
             kind=kind,
+            steps=steps,
             approval=approval,
             state=CallState.PENDING if approval else CallState.APPROVED,
             title="Pay",
@@ -296,6 +298,23 @@ async def test_of_many_decisions_at_once_one_counts(calls: Calls) -> None:
     assert rulings.count("conflict") == 4
 
 
+async def test_an_approval_counts_only_for_the_arguments_that_were_shown(calls: Calls) -> None:
+    steps = (ApprovalStep("one"), ApprovalStep("two"))
+    opened_call = await opened(calls, steps=steps)
+    edit = Verdict(True, "ann", final=False, edited={"amount": 3}, edited_hash="h3")
+    _, edited = await calls.decide(A, edit)
+    second = Verdict(True, "bob", step=1)
+    for shown in (None, opened_call.arguments_hash, "h4"):
+        blind = dataclasses.replace(second, shown_hash=shown)
+        assert await calls.decide(A, blind) == ("conflict", edited)
+    seen = dataclasses.replace(second, shown_hash="h3")
+    ruling, call = await calls.decide(A, seen)
+    assert (ruling, call.state) == ("accepted", CallState.APPROVED)
+    assert (await calls.decide(A, dataclasses.replace(seen, by="carol")))[0] == "repeat"
+    assert (await calls.decide(A, dataclasses.replace(second, by="carol")))[0] == "conflict"
+    assert (await calls.decide(A, second))[0] == "repeat"
+
+
 # What the client ran
 
 
@@ -432,6 +451,16 @@ async def test_call_of_a_running_turn_is_no_orphan(calls: Calls, turns: Turns) -
     await turns.begin(turn(ReplyId("run-1")), repeatable=False)
     await running(calls)
     assert ids(await calls.lapse_orphans()) == []
+
+
+async def test_orphans_and_unknown_calls_are_found_by_their_chat(calls: Calls) -> None:
+    claimed = await running(calls, A)
+    await calls.lapse(A, claimed.fence)
+    assert ids(await calls.lapse_orphans(OTHER_CHAT)) == []
+    assert ids(await calls.unknown(600, CHAT)) == [A]
+    assert ids(await calls.unknown(600)) == [A]
+    assert ids(await calls.unknown(600, OTHER_CHAT)) == []
+    assert ids(await calls.unknown(-600)) == []
 
 
 # Giving up

@@ -127,6 +127,8 @@ def _decision(options: ApprovalsOptions) -> dict[str, JsonValue]:
         body["reason"] = options.reason
     if options.remember:
         body["remember"] = True
+    if options.shown_hash is not None:
+        body["argumentsHash"] = options.shown_hash
     if options.edited is not None:
         body["input"] = _json("--input", options.edited)
     return body
@@ -213,7 +215,7 @@ def _print_list(found: Sequence[JsonValue], status: str | None) -> None:
     now = datetime.datetime.now(datetime.UTC)
     rows = [["ID", "TOOL", "INPUT", "RISK", "STATUS", "EXPIRES"]]
     for approval in map(as_object, found):
-        arguments = json_text(approval.get("input"))
+        arguments = json_text(approval.get("editedInput") or approval.get("input"))
         if len(arguments) > _LONGEST_INPUT:
             arguments = f"{arguments[: _LONGEST_INPUT - 1]}…"
         pending = approval.get("status") == "pending"
@@ -241,6 +243,8 @@ def _print_one(approval: Mapping[str, JsonValue]) -> None:
         print(f"  {visible(name)} = {json_text(value)}")
     if approval.get("editedInput"):
         print(f"run with {json_text(approval['editedInput'])}")
+    if approval.get("editedInput") and approval.get("status") == "pending":
+        print(f"hash     {visible(str(approval.get('editedArgumentsHash')))}")
 
 
 def _until(moment: str, now: datetime.datetime) -> str:
@@ -256,6 +260,9 @@ def _until(moment: str, now: datetime.datetime) -> str:
 def _settled_before(options: ApprovalsOptions, approval: Mapping[str, JsonValue]) -> int:
     if options.as_json:
         print(json.dumps(approval, indent=2))
+    if options.action == "approve" and approval.get("status") == "pending":
+        _complain(_look_again(approval))
+        return 1
     by = approval.get("decidedBy")
     reason = approval.get("reason")
     _complain(
@@ -266,6 +273,18 @@ def _settled_before(options: ApprovalsOptions, approval: Mapping[str, JsonValue]
         + ". Nothing was changed."
     )
     return 1
+
+
+def _look_again(approval: Mapping[str, JsonValue]) -> str:
+    """Return what to do about arguments that are not those that were approved."""
+    tool = visible(str(approval.get("toolName")))
+    if "editedInput" not in approval:
+        return f"Not approved: {tool} would run with other arguments. Nothing was changed."
+    return (
+        f"Not approved: {visible(str(approval.get('editedBy')))} changed the arguments of {tool} "
+        f"to {json_text(approval['editedInput'])}. If they are right, approve them with "
+        f"--arguments-hash {visible(str(approval.get('editedArgumentsHash')))}."
+    )
 
 
 def _refused(response: httpx.Response, answer: Mapping[str, JsonValue]) -> int:

@@ -63,6 +63,8 @@ class ApprovalsOptions:
     reason: str | None = None
     edited: str | None = None
     """For `approve`: the arguments to run instead, as JSON."""
+    shown_hash: str | None = None
+    """For `approve`: the hash of the arguments that were shown, if they were edited before."""
     remember: bool = False
     """For `approve`: all later calls of the tool in the chat, too."""
     outcome: Literal["done", "failed"] | None = None
@@ -137,6 +139,7 @@ def _approvals_options(parsed: argparse.Namespace) -> ApprovalsOptions:
         reason=getattr(parsed, "reason", None),
         remember=getattr(parsed, "remember", False),
         edited=getattr(parsed, "edited", None),
+        shown_hash=getattr(parsed, "arguments_hash", None),
         outcome=getattr(parsed, "outcome", None),
         result=getattr(parsed, "result", None),
         since=getattr(parsed, "since", None),
@@ -235,6 +238,11 @@ def _add_approvals(approvals: argparse.ArgumentParser) -> None:
                 dest="edited",
                 metavar="JSON",
                 help="run it with these arguments instead, where the tool allows it",
+            )
+            decide.add_argument(
+                "--arguments-hash",
+                metavar="HASH",
+                help="of the arguments you saw; needed where an earlier approver edited them",
             )
             decide.add_argument(
                 "--remember",

@@ -148,7 +148,7 @@ class Conversations:
         if turn is not None and turn.lapsed:
             # What was cut off is not taken up again.
             await self.stores.turns.end(chat_id, turn.reply_id)
-            await self.ledger.settle_orphans()
+            await self.ledger.settle_orphans(chat_id)
         if await self.turns.stop(chat_id) is not None:
             return True
         cancelled = await self.stores.calls.cancel(chat_id)

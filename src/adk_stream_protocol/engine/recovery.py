@@ -78,7 +78,7 @@ class Recovery:
 
     async def _prepare(self, lapsed: TurnRecord, draft: Draft) -> Turn:
         prepared = self.preparation
-        await prepared.ledger.settle_orphans()
+        await prepared.ledger.settle_orphans(draft.chat_id)
         events = await prepared.sessions.events(draft.chat_id, draft.owner)
         turns = past_turns(events)
         past = await self._interrupted(turns, lapsed, draft)

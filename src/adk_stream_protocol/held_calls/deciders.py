@@ -53,10 +53,18 @@ class Deciders:
         return await self.may_approve(user, call)
 
     async def may_resolve(self, user: UserId, call: HeldCall) -> bool:
-        """Whether the user may say how a call ended of which nobody knows."""
+        """Whether the user may say how a call ended of which nobody knows.
+
+        Whoever might have approved it, or a step of it; not its owner if another person had to.
+        """
+        steps = call.steps or (_ANYONE,)
+        if user == call.owner and any(step.four_eyes for step in steps):
+            return False
+        if all(step.by and user not in step.by for step in steps):
+            return False
         if self.may_decide is not None:
             return await self._says(user, call)
-        return user == call.owner or any(user in step.by for step in call.steps)
+        return any(user in step.by or (not step.by and user == call.owner) for step in steps)
 
     async def check(self, user: UserId, call: HeldCall, *, approved: bool) -> None:
         """Return if the user may decide so.

@@ -18,6 +18,7 @@ from adk_stream_protocol.errors import BadRequest, NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.deciders import Deciders
 from adk_stream_protocol.held_calls.editing import check_edit
 from adk_stream_protocol.held_calls.policy import Policy, Reconciled, ToolRule
+from adk_stream_protocol.held_calls.reconciling import Pauses, settle_orphans
 from adk_stream_protocol.identifiers import ApprovalId, CallId, ChatId, InvocationId, UserId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import Calls, Ruling, Verdict
@@ -32,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 _PAUSES: Final = (0.1, 0.5, 2.0, 5.0)
 """How long to wait between tries to record what a tool did."""
-
-_RECONCILE: Final = 30.0
-"""How long a tool may take to tell what a call of it did."""
 
 _MOST_LOOKED_AT: Final = 1000
 """Among how many waiting calls, the oldest, those for one person are looked for."""
@@ -53,6 +51,7 @@ class Ledger:
     policy: Policy
     deciders: Deciders = field(default_factory=Deciders)
     meters: Meters = field(default_factory=Meters)
+    pauses: Pauses = field(default_factory=Pauses)
 
     @spanned("adk_stream.hold")
     async def open(
@@ -221,13 +220,15 @@ class Ledger:
                 final=step + 1 >= len(call.steps),
                 edited=edited,
                 edited_hash=None if edited is None else digest(edited),
+                shown_hash=decision.shown_hash,
                 remember=decision.remember,
             )
             ruling, call = await self.calls.decide(decision.approval_id, verdict)
             moved_on = call.state is CallState.PENDING and call.step > step
             if ruling != "conflict" or not moved_on:
                 return ruling, call
-            # Another approved the step first. Each round is a step further, so this ends.
+            # Another approved the step first. Each round is a step further, so this ends; and if
+            # they changed the arguments, it is a conflict: those were not shown.
 
     async def _step_decided(self, decision: Decision, user: UserId, call: HeldCall) -> int:
         """Return which step the decision is about.
@@ -280,30 +281,16 @@ class Ledger:
             logger.info("call resolved", extra=call_ids(call))
         return ruling, call
 
-    async def settle_orphans(self) -> Sequence[HeldCall]:
-        """Settle the calls whose process died while it ran them; return how each stands.
+    async def settle_orphans(self, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
+        """Settle the calls whose process died while it ran them; return what changed.
 
-        A tool that can tell what it did is asked; else nobody knows, and it is not run again.
+        A tool that can tell what it did is asked, and asked again later if it does not know; else
+        nobody knows, and it is not run again.
+
+        Args:
+            chat_id: only this chat's; None: all, a few at a time.
         """
-        return [await self._reconciled(call) for call in await self.calls.lapse_orphans()]
-
-    async def _reconciled(self, call: HeldCall) -> HeldCall:
-        reconcile = self.policy.rule(call.tool_name).reconcile
-        if call.state is not CallState.UNKNOWN or reconcile is None:
-            return call
-        try:
-            with anyio.fail_after(_RECONCILE):
-                known = await reconcile(call.call_id)
-        except Exception as error:  # noqa: BLE001  # the edge: whatever an app's own code raises
-            logger.warning("call not reconciled: %s", trace_of(error), extra=call_ids(call))
-            return call
-        if known is None:
-            return call
-        by = Verdict(known.error is None, by="reconcile", via="tool")
-        _, resolved = await self.calls.resolve(
-            call.approval_id, by, result=jsonable(known.result), error=known.error
-        )
-        return resolved
+        return await settle_orphans(self.calls, self.policy, self.pauses, chat_id)
 
 
 def _edit(decision: Decision, call: HeldCall, step: int) -> JsonObject | None:

@@ -94,7 +94,12 @@ def approval_routes(service: Service) -> APIRouter:
         summary="Approve or deny; the chat continues by itself",
         response_model=ApprovalShape,
         openapi_extra={"requestBody": DECISION_BODY},
-        responses={409: {"model": ApprovalShape, "description": "Settled otherwise before"}},
+        responses={
+            409: {
+                "model": ApprovalShape,
+                "description": "Settled otherwise before, or its arguments were edited",
+            }
+        },
     )
     async def decide(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
@@ -110,6 +115,7 @@ def approval_routes(service: Service) -> APIRouter:
             check_reason(body.get("reason")),
             edited=_edited(body),
             remember=_remember(body),
+            shown_hash=_shown_hash(body.get("argumentsHash")),
         )
         ruling, call = await conversations.decide(
             decision,
@@ -209,6 +215,16 @@ def _remember(body: JsonObject) -> bool:
     if not isinstance(remember, bool):
         raise BadRequest('"remember" must be the JSON boolean true or false.', code="not_a_boolean")
     return remember
+
+
+def _shown_hash(value: JsonValue) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise BadRequest(
+            '"argumentsHash" must be text: the approval\'s "editedArgumentsHash" if it has one, '
+            'else its "argumentsHash".',
+            code="bad_arguments_hash",
+        )
+    return value
 
 
 def _decision_id(value: JsonValue) -> str | None:

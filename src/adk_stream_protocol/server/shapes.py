@@ -167,6 +167,10 @@ DECISION_BODY: Final = _body(
                 "type": "boolean",
                 "description": "Also for later calls of the tool in this chat, where allowed",
             },
+            "argumentsHash": {
+                "type": "string",
+                "description": "Of the arguments that were shown; needed once they were edited",
+            },
             "input": {
                 "type": "object",
                 "description": "The arguments to run instead, where the approval is editable",

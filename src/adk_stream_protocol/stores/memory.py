@@ -39,6 +39,7 @@ from adk_stream_protocol.stores.rulings import (
     WITHDRAWN,
     decision_event,
     decision_note,
+    is_about,
     output_ruling,
     verdict_ruling,
 )
@@ -98,7 +99,7 @@ class MemoryCalls:
             return verdict_ruling(call, verdict), call
         if call.expires_at <= self._clock():
             return "conflict", self._settle(call, CallEvent.EXPIRE)
-        if call.step != verdict.step:
+        if call.step != verdict.step or not is_about(call, verdict):
             return verdict_ruling(call, verdict), call
         event = decision_event(verdict)
         if verdict.edited is not None:
@@ -148,13 +149,25 @@ class MemoryCalls:
     async def lapse(self, approval_id: ApprovalId, fence: int) -> bool:
         return self._end(approval_id, fence, CallEvent.LAPSE)
 
-    async def lapse_orphans(self) -> Sequence[HeldCall]:
+    async def lapse_orphans(self, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
         orphans = [
             call
             for call in self._rows.values()
-            if call.state is CallState.RUNNING and not self._is_running(call.holder or "")
+            if call.state is CallState.RUNNING
+            and chat_id in {None, call.chat_id}
+            and not self._is_running(call.holder or "")
         ]
         return [self._change(call, _after_orphan(call), holder=None) for call in orphans]
+
+    async def unknown(self, within: float, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
+        limit = self._clock() - within
+        return [
+            call
+            for call in self._rows.values()
+            if call.state is CallState.UNKNOWN
+            and chat_id in {None, call.chat_id}
+            and (call.decided_at or call.created_at) >= limit
+        ]
 
     async def resolve(
         self, approval_id: ApprovalId, verdict: Verdict, *, result: JsonValue, error: str | None

@@ -15,6 +15,7 @@ __all__ = [
     "WITHDRAWN",
     "decision_event",
     "decision_note",
+    "is_about",
     "output_ruling",
     "verdict_ruling",
 ]
@@ -29,6 +30,11 @@ FAILED_KEY: Final = "failed"
 """The key of a turn that failed: no request has it, so each begins anew."""
 
 
+def is_about(call: HeldCall, verdict: Verdict) -> bool:
+    """Whether an approver was shown what would run; a denial is about either."""
+    return not verdict.approved or (verdict.shown_hash or call.arguments_hash) == call.run_hash
+
+
 def verdict_ruling(call: HeldCall, verdict: Verdict) -> Ruling:
     """Return whether a verdict that does not apply repeats what was decided."""
     if verdict.decision_id is not None and verdict.decision_id in _decision_ids(call):
@@ -38,9 +44,17 @@ def verdict_ruling(call: HeldCall, verdict: Verdict) -> Ruling:
     if call.state is CallState.PENDING:
         # Another step waits by now. Who approved one before clicked twice.
         same = verdict.approved and verdict.by in call.step_approvers
+    elif verdict.approved:
+        same = call.approved and _agrees(call, verdict)
     else:
-        same = call.approved if verdict.approved else call.state is CallState.DENIED
+        same = call.state is CallState.DENIED
     return "repeat" if same else "conflict"
+
+
+def _agrees(call: HeldCall, verdict: Verdict) -> bool:
+    """Whether an approval means what was approved, not what another person has changed."""
+    by_them = verdict.by in {call.decided_by, *call.step_approvers}
+    return by_them or verdict.edited_hash is not None or is_about(call, verdict)
 
 
 def _decision_ids(call: HeldCall) -> set[str | None]:

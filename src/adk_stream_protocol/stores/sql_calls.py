@@ -128,6 +128,8 @@ class SqlCalls:
             CALLS.c.approval,
         )
         free = and_(waiting, CALLS.c.step == verdict.step, CALLS.c.expires_at > self._now)
+        if verdict.approved:
+            free = and_(free, _is_about(verdict))
         decision: dict[str, Any] = {
             "state": next_state(CallState.PENDING, event).value,
             "trail": self._noted(decision_note(event, verdict)),
@@ -273,14 +275,19 @@ class SqlCalls:
         async with writing(self._engine) as connection:
             await self._set(connection, CALLS.c.approval_id.in_(ids), {"delivered_in": reply_id})
 
-    async def lapse_orphans(self) -> Sequence[HeldCall]:
+    async def lapse_orphans(self, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
         alive = self._living(TURNS.c.reply_id == CALLS.c.holder).correlate(CALLS)
-        orphans = and_(CALLS.c.state == CallState.RUNNING.value, ~alive.exists())
+        orphans = and_(CALLS.c.state == CallState.RUNNING.value, ~alive.exists(), _in_chat(chat_id))
         again = and_(CALLS.c.idempotent, CALLS.c.fence < MOST_RUNS)
         async with writing(self._engine) as connection:
             # Released first: what is left then lapses.
             released = await self._orphaned(connection, and_(orphans, again), CallEvent.RELEASE)
             return released + await self._orphaned(connection, orphans, CallEvent.LAPSE)
+
+    async def unknown(self, within: float, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
+        decided = func.coalesce(CALLS.c.decided_at, CALLS.c.created_at)
+        young = and_(CALLS.c.state == CallState.UNKNOWN.value, decided >= self._now - within)
+        return await self._select(and_(young, _in_chat(chat_id)))
 
     async def _orphaned(
         self, connection: AsyncConnection, where: ColumnElement[bool], event: CallEvent
@@ -427,6 +434,17 @@ def _is_awaited() -> ColumnElement[bool]:
 
 def _is_pending() -> ColumnElement[bool]:
     return CALLS.c.state == CallState.PENDING.value
+
+
+def _in_chat(chat_id: ChatId | None) -> ColumnElement[bool]:
+    return true() if chat_id is None else CALLS.c.chat_id == chat_id
+
+
+def _is_about(verdict: Verdict) -> ColumnElement[bool]:
+    """The rows for which `rulings.is_about` holds, if the verdict is an approval."""
+    if verdict.shown_hash is None:
+        return CALLS.c.edited_hash.is_(None)
+    return func.coalesce(CALLS.c.edited_hash, CALLS.c.arguments_hash) == verdict.shown_hash
 
 
 def _json(value: JsonValue) -> str | None:

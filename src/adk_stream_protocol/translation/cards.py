@@ -45,6 +45,7 @@ def card(call: HeldCall) -> dict[str, JsonValue]:
         "editable": _is_editable(call) or None,
         "editedInput": call.edited,
         "editedBy": _editor(call),
+        "editedArgumentsHash": call.edited_hash,
         "step": _step(call),
         "approvedBy": _approvers(call),
         "decidedAt": None if call.decided_at is None else time_text(call.decided_at),
@@ -110,7 +111,6 @@ def approval_json(call: HeldCall) -> dict[str, JsonValue]:
         "owner": call.owner,
         "input": dict(call.arguments),
         "argumentsHash": call.arguments_hash,
-        **({"editedArgumentsHash": call.edited_hash} if call.edited_hash else {}),
         **({"inputSchema": call.schema} if call.schema is not None else {}),
         **card(call),
     }

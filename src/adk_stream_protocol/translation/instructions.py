@@ -1,13 +1,13 @@
 """What a chat request asks for. Pure: the same request and held calls give the same instruction.
 
 A client's message list is never the truth. Only the newest user message is read from it, and
-answers to calls that the ledger holds: an id, a JSON boolean, a reason; or a browser's output.
-Everything else in it is ignored.
+answers to calls that the ledger holds: an id, a JSON boolean, a reason, and which edited arguments
+its card shows; or a browser's output. Everything else in it is ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _LONGEST_REASON = 500
+_CARD = "data-approval"
 _OUTPUT_STATES = frozenset({"output-available", "output-error"})
 
 
@@ -46,6 +47,8 @@ class Decision:
     """The arguments to run instead of those shown; None: those shown. Never from a chat."""
     remember: bool = False
     """It counts for later calls of the tool in this chat, too. Never from a chat."""
+    shown_hash: str | None = None
+    """Of the arguments that were shown; None: those that the model wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +156,13 @@ class _AnswerReader:
     def parts(self, message: UIMessage) -> Iterator[Answer]:
         """Yield the answers in a message that continues; decisions come before outputs."""
         newest = _newest_step(message)
+        shown = _shown(message)
         decisions: list[Decision] = []
         for part in tool_parts(message):
             if part.name == CONFIRMATION_TOOL:
                 decisions += self._confirmation_part(part, newest=part.call_id in newest)
             elif part.state == "approval-responded":
-                decisions.append(self._decision_part(part))
+                decisions.append(self._decision_part(part, shown))
         yield from decisions
         for part in tool_parts(message):
             if part.name != CONFIRMATION_TOOL and part.state in _OUTPUT_STATES:
@@ -167,6 +171,7 @@ class _AnswerReader:
     def travelled(self, messages: Sequence[UIMessage]) -> Iterator[Answer]:
         """Yield decisions on open calls that came along with something else."""
         for message in messages:
+            shown = _shown(message)
             for part in tool_parts(message):
                 if part.name == CONFIRMATION_TOOL:
                     if self._is_pending(part.call_id):
@@ -174,7 +179,7 @@ class _AnswerReader:
                 elif part.state == "approval-responded" and self._is_pending(
                     as_text(part.approval.get("id"))
                 ):
-                    yield self._decision_part(part)
+                    yield self._decision_part(part, shown)
                 elif self._is_awaited_output(part):
                     yield from self._output_part(part, ())
 
@@ -207,13 +212,16 @@ class _AnswerReader:
         call = self._by_approval.get(ApprovalId(approval_id))
         return call is not None and call.state is CallState.PENDING
 
-    def _decision_part(self, part: ToolPart) -> Decision:
+    def _decision_part(self, part: ToolPart, shown: Mapping[str, str]) -> Decision:
         approval_id = as_text(part.approval.get("id"))
         if ApprovalId(approval_id) not in self._by_approval:
             raise _unknown(approval_id)
         approved = _strict(part.approval.get("approved"), "approval.approved")
         return Decision(
-            ApprovalId(approval_id), approved, check_reason(part.approval.get("reason"))
+            ApprovalId(approval_id),
+            approved,
+            check_reason(part.approval.get("reason")),
+            shown_hash=shown.get(approval_id),
         )
 
     def _confirmation_part(self, part: ToolPart, *, newest: bool) -> Iterator[Decision]:
@@ -297,6 +305,18 @@ class _AnswerReader:
             f'{CONFIRMATION_TOOL!r} and result {{"confirmed": true}} or {{"confirmed": false}}.',
             code="mixed_ids",
         )
+
+
+def _shown(message: UIMessage) -> dict[str, str]:
+    """Return the hash of the edited arguments that each card shows, as this client has it."""
+    # A stock client sends its cards back as it last got them, and nothing else tells what the
+    # person saw: the tool part's input stays what the model wrote.
+    cards = [part for part in message.parts if part["type"] == _CARD]
+    hashes = {
+        as_text(part.get("id")): as_text(as_object(part.get("data")).get("editedArgumentsHash"))
+        for part in cards
+    }
+    return {approval_id: edited for approval_id, edited in hashes.items() if edited}
 
 
 def _newest_step(message: UIMessage) -> set[str]:
