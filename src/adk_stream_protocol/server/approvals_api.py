@@ -29,7 +29,7 @@ from adk_stream_protocol.server.shapes import (
 from adk_stream_protocol.translation.audit import trail_json
 from adk_stream_protocol.translation.cards import approval_json
 from adk_stream_protocol.translation.instructions import Decision, check_reason
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, dumps
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, check_storable, dumps
 
 __all__ = ["approval_routes", "audit_routes"]
 
@@ -55,7 +55,7 @@ def approval_routes(service: Service) -> APIRouter:
     )
     async def trail(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
-        call = await conversations.approval(ApprovalId(approval_id), user)
+        call = await conversations.approval(_named(approval_id), user)
         return JSONResponse({"id": call.approval_id, "trail": list(trail_json(call))})
 
     @router.get(
@@ -65,9 +65,7 @@ def approval_routes(service: Service) -> APIRouter:
     )
     async def approval(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
-        return JSONResponse(
-            approval_json(await conversations.approval(ApprovalId(approval_id), user))
-        )
+        return JSONResponse(approval_json(await conversations.approval(_named(approval_id), user)))
 
     @router.post(
         "/api/approvals/{approval_id:path}/resolve",
@@ -81,7 +79,7 @@ def approval_routes(service: Service) -> APIRouter:
         body = as_object(await read_json(request, service.settings))
         reason = check_reason(body.get("reason"))
         ruling, call = await conversations.resolve(
-            ApprovalId(approval_id),
+            _named(approval_id),
             user,
             _resolution(body, reason),
             reason=reason,
@@ -110,7 +108,7 @@ def approval_routes(service: Service) -> APIRouter:
                 '"approved" must be the JSON boolean true or false.', code="not_a_boolean"
             )
         decision = Decision(
-            ApprovalId(approval_id),
+            _named(approval_id),
             approved,
             check_reason(body.get("reason")),
             edited=_edited(body),
@@ -191,6 +189,11 @@ def _resolution(body: JsonObject, reason: str | None) -> Reconciled:
             raise BadRequest('"outcome" must be "done" or "failed".', code="bad_outcome")
 
 
+def _named(approval_id: str) -> ApprovalId:
+    check_storable(approval_id, "The id of the approval")
+    return ApprovalId(approval_id)
+
+
 def _state(status: str | None) -> CallState | None:
     if status is None:
         return None
@@ -207,6 +210,7 @@ def _edited(body: JsonObject) -> JsonObject | None:
         raise BadRequest(
             '"input" must be an object: all arguments, changed or not.', code="bad_input"
         )
+    check_storable(edited, '"input"')
     return edited if isinstance(edited, Mapping) else None
 
 
@@ -224,6 +228,7 @@ def _shown_hash(value: JsonValue) -> str | None:
             'else its "argumentsHash".',
             code="bad_arguments_hash",
         )
+    check_storable(value, '"argumentsHash"')
     return value
 
 
@@ -234,4 +239,5 @@ def _decision_id(value: JsonValue) -> str | None:
         raise BadRequest(
             '"decisionId" must be text of 1 to 128 characters.', code="bad_decision_id"
         )
+    check_storable(value, '"decisionId"')
     return value

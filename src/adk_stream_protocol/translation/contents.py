@@ -19,7 +19,13 @@ from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import CREDENTIAL_TOOL, INPUT_TOOL, WORKFLOW_PREFIX
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL, outcome_text
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text
+from adk_stream_protocol.wire.values import (
+    JsonObject,
+    JsonValue,
+    as_object,
+    as_text,
+    check_storable,
+)
 
 __all__ = ["ContentLimits", "answers_content", "user_content"]
 
@@ -74,6 +80,7 @@ def _parts(given: Iterable[JsonObject], limits: ContentLimits) -> Iterator[types
                 text = as_text(part.get("text"))
                 if len(text.encode("utf-8", "replace")) > limits.text_bytes:
                     raise TooLarge(f"A text part may have at most {limits.text_bytes} bytes.")
+                check_storable(text, "A text part")
                 if text.strip():
                     yield types.Part(text=text)
             case "file":
@@ -101,6 +108,7 @@ def _file(part: JsonObject, limits: ContentLimits) -> types.Part:
     if not starts_right or not data[8:].startswith(_RIFF.get(stated, b"")):
         raise UnsupportedMedia(f"The file's bytes are not {stated!r}.")
     name = as_text(part.get("filename")) or None
+    check_storable(name, "The name of a file")
     return types.Part(inline_data=types.Blob(data=data, mime_type=stated, display_name=name))
 
 

@@ -17,7 +17,13 @@ from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.wire.messages import ToolPart, UIMessage, tool_parts
 from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL
 from adk_stream_protocol.wire.requests import ChatRequest
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text
+from adk_stream_protocol.wire.values import (
+    JsonObject,
+    JsonValue,
+    as_object,
+    as_text,
+    check_storable,
+)
 
 __all__ = [
     "Answer",
@@ -264,6 +270,7 @@ class _AnswerReader:
             yield Decision(
                 call.approval_id, approved=True, reason=check_reason(part.approval.get("reason"))
             )
+        check_storable([part.output, part.error_text], "The output")
         if part.state == "output-error":
             yield Output(
                 call.approval_id, error=part.error_text or "The browser reported an error."
@@ -289,6 +296,7 @@ class _AnswerReader:
             return Decision(held.approval_id, approved, reason if not approved else None)
         if held.kind is CallKind.TOOL:
             raise _made_up(held)
+        check_storable(result, "The output")
         return Output(held.approval_id, result)
 
     def _result_by_approval(self, approval_id: str, name: str, result: JsonValue) -> Answer:
@@ -345,7 +353,7 @@ def check_reason(value: JsonValue) -> str | None:
     """Return a reason fit to be recorded, or None if there is none.
 
     Raises:
-        BadRequest: it is not text, or too long.
+        BadRequest: it is not text, too long, or cannot be stored.
     """
     if value is None or value == "":
         return None
@@ -353,6 +361,7 @@ def check_reason(value: JsonValue) -> str | None:
         raise BadRequest(
             f"A reason is text of at most {_LONGEST_REASON} characters.", code="bad_reason"
         )
+    check_storable(value, "The reason")
     return value
 
 

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from adk_stream_protocol.errors import BadRequest
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text
+from adk_stream_protocol.wire.values import (
+    JsonObject,
+    JsonValue,
+    as_object,
+    as_text,
+    check_storable,
+)
 
 __all__ = ["Part", "Role", "ToolPart", "UIMessage", "parse_message", "tool_name_of", "tool_parts"]
 
@@ -66,7 +72,7 @@ def parse_message(value: JsonValue) -> UIMessage:
     """Read one message of a request, in the AI SDK's form or the older `content` form.
 
     Raises:
-        BadRequest: it is not an object, or its role is unknown.
+        BadRequest: it is not an object, its role is unknown, or its id cannot be stored.
     """
     raw = as_object(value)
     role = as_text(raw.get("role"))
@@ -77,6 +83,7 @@ def parse_message(value: JsonValue) -> UIMessage:
     message_id = as_text(raw.get("id"))
     if len(message_id) > _LONGEST_ID:
         raise BadRequest(f"A message id has at most {_LONGEST_ID} characters.", code="bad_message")
+    check_storable(message_id, "The id of a message")
     content = raw.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]

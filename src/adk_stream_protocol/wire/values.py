@@ -27,6 +27,7 @@ __all__ = [
     "as_object",
     "as_text",
     "canonical_json",
+    "check_storable",
     "digest",
     "dumps",
     "jsonable",
@@ -171,6 +172,29 @@ def parse_json(text: str, *, max_depth: int) -> JsonValue:
     except ValueError as error:
         # Python reads no integer of more than 4300 digits.
         raise BadRequest("The body holds a number that is too long.", code="not_json") from error
+
+
+def check_storable(value: JsonValue, what: str) -> None:
+    """Return if a client's value can be kept by every database.
+
+    Args:
+        value: what the client sent.
+        what: how the message calls it.
+
+    Raises:
+        BadRequest: a text in it holds U+0000.
+    """
+    # PostgreSQL takes it neither in text nor in JSON.
+    if _holds_nul(value):
+        raise BadRequest(f"{what} holds the character U+0000. Leave it out.", code="bad_text")
+
+
+def _holds_nul(value: JsonValue) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
+    return isinstance(value, Sequence) and any(map(_holds_nul, value))
 
 
 def _mended(value: JsonValue) -> JsonValue:
