@@ -212,22 +212,16 @@ class SqlCalls:
     async def cancel(
         self, chat_id: ChatId, invocations: Iterable[InvocationId] | None = None
     ) -> Sequence[HeldCall]:
-        free = and_(
-            CALLS.c.chat_id == chat_id,
-            CALLS.c.state.in_([CallState.PENDING.value, CallState.APPROVED.value]),
-        )
-        among = [] if invocations is None else list(invocations)
-        if invocations is not None:
-            free = and_(free, CALLS.c.invocation_id.in_(among))
-        cancelled = await self._give_up(free)
         of_these = CALLS.c.chat_id == chat_id
         if invocations is not None:
-            of_these = and_(of_these, CALLS.c.invocation_id.in_(among))
-        settled = CALLS.c.state.in_(_ANSWERED)
+            of_these = and_(of_these, CALLS.c.invocation_id.in_(list(invocations)))
+        free = CALLS.c.state.in_([CallState.PENDING.value, CallState.APPROVED.value])
+        settled = and_(CALLS.c.state.in_(_ANSWERED), ~free)
         undelivered = and_(of_these, settled, CALLS.c.delivered_in.is_(None))
+        # First: what is given up now is still to be told.
         async with writing(self._engine) as connection:
             await self._set(connection, undelivered, {"delivered_in": WITHDRAWN})
-        return cancelled
+        return await self._give_up(and_(of_these, free))
 
     async def unremember(self, chat_id: ChatId) -> None:
         async with writing(self._engine) as connection:
