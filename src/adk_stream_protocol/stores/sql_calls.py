@@ -274,9 +274,11 @@ class SqlCalls:
         orphans = and_(CALLS.c.state == CallState.RUNNING.value, ~alive.exists(), _in_chat(chat_id))
         again = and_(CALLS.c.idempotent, CALLS.c.fence < MOST_RUNS)
         async with writing(self._engine) as connection:
-            # Released first: what is left then lapses.
+            # Each says which it means: a lease may lapse between the two statements.
             released = await self._orphaned(connection, and_(orphans, again), CallEvent.RELEASE)
-            return released + await self._orphaned(connection, orphans, CallEvent.LAPSE)
+            return released + await self._orphaned(
+                connection, and_(orphans, ~again), CallEvent.LAPSE
+            )
 
     async def unknown(self, within: float, chat_id: ChatId | None = None) -> Sequence[HeldCall]:
         decided = func.coalesce(CALLS.c.decided_at, CALLS.c.created_at)
