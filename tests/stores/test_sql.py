@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
-from sqlalchemy import text
+from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -24,6 +24,7 @@ from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Batch, Began, Busy, Stores, TurnRecord, Verdict
 from adk_stream_protocol.stores import sql
 from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
+from adk_stream_protocol.stores.sql_calls import SqlCalls
 from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
 from adk_stream_protocol.wire.entries import Entry
 from support.postgres import PostgresServer
@@ -35,7 +36,7 @@ TURN = TurnRecord(CHAT, ALICE, REPLY, "k")
 SAID: list[Entry] = [StartChunk("m"), TextDeltaChunk("1", "Half a ")]
 
 
-async def approved_call(stores: Stores) -> ApprovalId:
+async def approved_call(stores: Stores, *, idempotent: bool = False) -> ApprovalId:
     now = await stores.calls.now()
     call = await stores.calls.open(
         HeldCall(
@@ -49,6 +50,7 @@ async def approved_call(stores: Stores) -> ApprovalId:
             arguments_hash="",
             created_at=now,
             expires_at=now + 100,
+            idempotent=idempotent,
         )
     )
     await stores.calls.decide(call.approval_id, Verdict(approved=True, by="alice"))
@@ -223,3 +225,26 @@ async def test_a_reply_has_ended_for_others_as_soon_as_its_turn_has(
         assert await reader.log.read(REPLY, len(SAID)) == Batch((), ended=True)
         await writer.log.end(REPLY)
         assert await writer.log.read(REPLY, 0) == Batch(tuple(SAID), ended=True)
+
+
+async def test_a_lease_that_lapses_between_two_looks_makes_no_idempotent_call_unknown(
+    tmp_path: Path,
+) -> None:
+    stores = sqlite_stores(str(tmp_path / "x.db"))
+    assert isinstance(stores.calls, SqlCalls)
+    looks: list[str] = []
+
+    def lapse(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
+        if statement.startswith("UPDATE adk_stream_call") and not looks:
+            looks.append(statement)
+            connection.exec_driver_sql("UPDATE adk_stream_turn SET lease_until = 0")
+
+    async with stores.serving():
+        await stores.turns.begin(TURN, repeatable=False)
+        approval_id = await approved_call(stores, idempotent=True)
+        assert await stores.calls.claim(approval_id, REPLY) is not None
+        event.listen(stores.calls._engine.sync_engine, "after_cursor_execute", lapse)
+        await stores.calls.lapse_orphans()
+        assert len(looks) == 1
+        (found,) = await stores.calls.lapse_orphans()
+        assert found.state is CallState.APPROVED
