@@ -29,11 +29,8 @@ from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
 from adk_stream_protocol.translation.cards import card
 from adk_stream_protocol.translation.history import (
-    PastTurn,
     messages_of,
     past_turns,
-    retell,
-    unanswered,
 )
 from adk_stream_protocol.translation.instructions import (
     Answer,
@@ -241,7 +238,7 @@ class Conversations:
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and (turn.running or turn.lapsed):
             # Whoever sees a request answers it: also if its turn died before it stored the row.
-            calls = await self._open_missing(chat_id, user, past_turns(events)[-1:])
+            calls = await self.preparation.open_missing(chat_id, user, past_turns(events)[-1:])
         return info, messages_of(events, calls, audience, self.preparation.options)
 
     async def artifact(
@@ -481,24 +478,7 @@ class Conversations:
         if known or await self.stores.turns.latest(chat_id) is not None:
             return known
         events = await self.sessions.events(chat_id, user)
-        return await self._open_missing(chat_id, user, past_turns(events))
-
-    async def _open_missing(
-        self, chat_id: ChatId, user: UserId, turns: Iterable[PastTurn]
-    ) -> Sequence[HeldCall]:
-        """Give the requests of some turns the rows they lack; return all of the chat."""
-        known = {call.request_id for call in await self.stores.calls.of_chat(chat_id)}
-        for past in turns:
-            _, told = retell(past, {}, self.preparation.options)
-            for held in [held for held in unanswered(told) if held.request_id not in known]:
-                await self.ledger.open(
-                    held,
-                    owner=user,
-                    chat_id=chat_id,
-                    invocation_id=past.invocation_id,
-                    lane=past.lane_of(held.request_id),
-                )
-        return await self.stores.calls.of_chat(chat_id)
+        return await self.preparation.open_missing(chat_id, user, past_turns(events))
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -35,7 +35,13 @@ from adk_stream_protocol.ports import Log, TurnRecord
 from adk_stream_protocol.translation.cards import call_answered, call_held
 from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
-from adk_stream_protocol.translation.history import PastTurn, past_turns, retell, stamp
+from adk_stream_protocol.translation.history import (
+    PastTurn,
+    past_turns,
+    retell,
+    stamp,
+    unanswered,
+)
 from adk_stream_protocol.translation.instructions import Regenerate, Say
 from adk_stream_protocol.wire.chunks import (
     FinishChunk,
@@ -390,6 +396,26 @@ class Preparation:
             if turn.invocation_id == invocation:
                 return turn
         raise NotFound("The message of this call was taken back.", code="unknown_message")
+
+    async def open_missing(
+        self, chat_id: ChatId, owner: UserId, turns: Iterable[PastTurn]
+    ) -> Sequence[HeldCall]:
+        """Give ADK's requests in some turns the rows they lack; return all of the chat."""
+        rows = await self.ledger.calls.of_chat(chat_id)
+        # With the invocation: a workflow asks under the same ids in every turn.
+        known = {(call.invocation_id, call.request_id) for call in rows}
+        for past in turns:
+            _, told = retell(past, {}, self.options)
+            for held in unanswered(told):
+                if (past.invocation_id, held.request_id) not in known:
+                    await self.ledger.open(
+                        held,
+                        owner=owner,
+                        chat_id=chat_id,
+                        invocation_id=past.invocation_id,
+                        lane=past.lane_of(held.request_id),
+                    )
+        return await self.ledger.calls.of_chat(chat_id)
 
     async def _calls(self, chat_id: ChatId) -> dict[str, HeldCall]:
         return {call.request_id: call for call in await self.ledger.calls.of_chat(chat_id)}

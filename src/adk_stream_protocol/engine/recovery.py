@@ -36,7 +36,6 @@ from adk_stream_protocol.translation.history import (
     past_turns,
     reply_of,
     retell,
-    unanswered,
 )
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry, OwnBegins
@@ -85,8 +84,9 @@ class Recovery:
         if past is None:
             taken_back = _taken_back(events, lapsed, draft)
             return self._nothing(draft) if taken_back is None else self._anew(taken_back, draft)
-        await self._open_missing(past, draft)
-        rows = await self._rows(past, draft)
+        # Asked, but not stored before the end came.
+        calls = await prepared.open_missing(draft.chat_id, draft.owner, [past])
+        rows = [call for call in calls if call.invocation_id == past.invocation_id]
         if draft.recoveries > _MOST_RECOVERIES:
             return await self._given_up(past, rows, draft)
         # What was being stopped is only told.
@@ -154,24 +154,6 @@ class Recovery:
         turn = self.preparation.turn(draft, translator, opening, scope=scope)
         turn.told = turn.failed = True
         return turn
-
-    async def _open_missing(self, past: PastTurn, draft: Draft) -> None:
-        """Store the requests of ADK's that were asked, but not stored before the end came."""
-        rows = {call.request_id for call in await self._rows(past, draft)}
-        _, told = retell(past, {}, self.preparation.options)
-        for held in unanswered(told):
-            if held.request_id not in rows:
-                await self.preparation.ledger.open(
-                    held,
-                    owner=draft.owner,
-                    chat_id=draft.chat_id,
-                    invocation_id=past.invocation_id,
-                    lane=past.lane_of(held.request_id),
-                )
-
-    async def _rows(self, past: PastTurn, draft: Draft) -> list[HeldCall]:
-        calls = await self.preparation.ledger.calls.of_chat(draft.chat_id)
-        return [call for call in calls if call.invocation_id == past.invocation_id]
 
     def _retold(
         self,
