@@ -20,8 +20,8 @@ from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
 from adk_stream_protocol.engine.unary_run import UnaryRun, unary_config
 from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
-from adk_stream_protocol.held_calls.gate import RunScope
 from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import (
     ApprovalId,
     ChatId,

@@ -23,7 +23,7 @@ from adk_stream_protocol.engine.preparation import (
     by_lane,
 )
 from adk_stream_protocol.engine.turn import Turn
-from adk_stream_protocol.held_calls.gate import RunScope
+from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import TurnRecord

@@ -18,8 +18,8 @@ import anyio
 from google.adk.events.event import Event
 
 from adk_stream_protocol.errors import AdkStreamError, trace_of
-from adk_stream_protocol.held_calls.gate import RunScope, run_scope
 from adk_stream_protocol.held_calls.ledger import Ledger
+from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.identifiers import InvocationId, ReplyId
 from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import call_answered, card

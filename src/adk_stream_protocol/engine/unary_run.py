@@ -15,7 +15,7 @@ from google.adk.events.event import Event
 from google.adk.runners import Runner
 from google.genai import types
 
-from adk_stream_protocol.held_calls.gate import RunScope
+from adk_stream_protocol.held_calls.run_scope import RunScope
 
 __all__ = ["UnaryRun", "unary_config"]
 

@@ -11,12 +11,9 @@ import copy
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import anyio
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
@@ -35,21 +32,17 @@ from adk_stream_protocol.held_calls.automatic import Asked, decide_alone
 from adk_stream_protocol.held_calls.editing import schemas_of, with_changes
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import ToolRule
-from adk_stream_protocol.identifiers import CallId, ChatId, InvocationId, ReplyId, UserId
+from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
+from adk_stream_protocol.identifiers import CallId, InvocationId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
-from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.profiles import outcome_text
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, digest, jsonable
+from adk_stream_protocol.wire.values import JsonValue, as_object, digest, jsonable
 
-__all__ = ["CallBook", "Gate", "RunScope", "run_scope"]
+__all__ = ["CallBook", "Gate"]
 
 logger = logging.getLogger(__name__)
-
-run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
-"""The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
 
 _STOPPED = "Stopped before it ran."
 _TOO_MANY = "Too many calls wait for a decision already; this one was not asked for."
@@ -65,94 +58,6 @@ _SAME_ID = (
 _OTHER_RULE = "This call was not asked for as its tool must be; it was not run. Call it again."
 _ENDED = frozenset({CallState.DONE, CallState.FAILED})
 _CHANGED = "The arguments are not the ones that were approved; the call was not run."
-
-
-@dataclass(slots=True)
-class RunScope:
-    """What the gate must know of a run, and what the run must know of its tools."""
-
-    owner: UserId
-    chat_id: ChatId
-    holder: ReplyId
-    """The reply that the run writes: names it in the ledger."""
-    stopping: bool = False
-    """No further tool may start."""
-    asking: int = 0
-    """How many calls this run has asked for that the ledger may not know yet."""
-    running: dict[str, HeldCall | None] = field(default_factory=dict)
-    """The tools that run now, by call id; the claimed call where one was needed."""
-    since: dict[str, float] = field(default_factory=dict)
-    """When each running tool started, by the event loop's clock."""
-    spans: dict[str, Span] = field(default_factory=dict)
-    """What an operator sees of each running tool."""
-    call_ids: set[str] = field(default_factory=set)
-    """The ids of the calls that the run's models made."""
-    taken: set[tuple[str, str]] = field(default_factory=set)
-    """The calls that came by, by the event that holds them and by id."""
-    refused: list[ToolContext] = field(default_factory=list)
-    """The calls that another one of the same response and id came before."""
-    rules: dict[str, ToolRule] = field(default_factory=dict)
-    """The rule of each tool that was called, by call id, or by ADK's request where it has none."""
-    schemas: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
-    """What the arguments of editable tools must look like, by agent and tool."""
-    decided: list[HeldCall] = field(default_factory=list)
-    """The calls that a policy decided, which the reply is yet to tell of."""
-    edited: dict[str, JsonObject] = field(default_factory=dict)
-    """The calls that run with changed arguments, which the model is yet to be told of."""
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    """Set and replaced whenever there is something new to see."""
-    stored: Callable[[], Awaitable[None]] | None = None
-    """Called when ADK has stored what the run was given; None: nobody wants to know."""
-
-    def take(self, tool_context: ToolContext) -> bool:
-        """Note that a call comes by; False if another of the same response has its id."""
-        call_id = tool_context.function_call_id or ""
-        key = (_event_of(call_id, tool_context), call_id)
-        if call_id and key in self.taken:
-            self.refused.append(tool_context)
-            return False
-        self.taken.add(key)
-        return True
-
-    def rule_for(self, held: CallHeld) -> ToolRule | None:
-        """Return the rule of the tool that asks; None if no tool of this run does."""
-        return self.rules.get(held.call_id) or self.rules.get(held.request_id)
-
-    def is_refused(self, tool_context: ToolContext) -> bool:
-        """Whether what is told of this call must not be taken for its namesake's."""
-        return any(refused is tool_context for refused in self.refused)
-
-    def started(self, call_id: str, call: HeldCall | None, tool: str) -> None:
-        """Note that a tool starts."""
-        self.spans[call_id] = begin_span(
-            "adk_stream.tool", chat=self.chat_id, call=call_id, tool=tool
-        )
-        self.running[call_id] = call
-        self.since[call_id] = anyio.current_time()
-        self.notify()
-
-    def ended(self, call_id: str, outcome: str) -> None:
-        """Note that a tool ended: done, failed, or unknown."""
-        self._end_span(call_id, outcome)
-        self.running.pop(call_id, None)
-        self.since.pop(call_id, None)
-        self.notify()
-
-    def left(self) -> None:
-        """Note that nobody here will see how the running tools end."""
-        for call_id in list(self.spans):
-            self._end_span(call_id, "unknown")
-
-    def _end_span(self, call_id: str, outcome: str) -> None:
-        begun = self.spans.pop(call_id, None)
-        if begun is not None:
-            begun.note(outcome=outcome)
-            begun.end()
-
-    def notify(self) -> None:
-        """Wake whoever watches the run."""
-        changed, self.changed = self.changed, anyio.Event()
-        changed.set()
 
 
 class CallBook(BasePlugin):
@@ -471,14 +376,6 @@ def _request_of(tool_context: ToolContext) -> str:
 def _place(tool_context: ToolContext) -> str:
     # A workflow's tool node has no call id of its own: it is known by its place.
     return tool_context.function_call_id or _request_of(tool_context)
-
-
-def _event_of(call_id: str, tool_context: ToolContext) -> str:
-    """Return which event holds a call; empty if none does."""
-    for event in reversed(tool_context.session.events):
-        if any(call.id == call_id for call in event.get_function_calls()):
-            return event.id
-    return ""
 
 
 def _outcome(error: str | None, failure: BaseException | None) -> str:
