@@ -34,11 +34,13 @@ __all__ = [
     "Calls",
     "Log",
     "Ruling",
+    "RunMode",
     "Stores",
     "TurnRecord",
     "Turns",
     "Verdict",
     "Wake",
+    "turns_topic",
 ]
 
 Ruling: TypeAlias = Literal["accepted", "repeat", "conflict"]
@@ -375,8 +377,17 @@ class Wake(Protocol):
         ...
 
 
+RunMode: TypeAlias = Literal["unary", "live"]
+"""How ADK executes the agent: `run_async`, or `run_live`."""
+
+
+def turns_topic(chat_id: ChatId) -> str:
+    """Return the topic of hints that a turn began in a chat."""
+    return f"turns:{chat_id}"
+
+
 class AgentRun(Protocol):
-    """One execution of the agent, unary or live."""
+    """One execution of the agent, unary or live, or one turn of a live one."""
 
     def events(self) -> AsyncGenerator[Event, None]:
         """Yield ADK's events in order."""

@@ -23,7 +23,8 @@ class Connect:
     """One version of the client, and the transport it uses."""
 
     sdk: SdkVersion | SocketVersion
-    socket: bool = False
+    socket: str = ""
+    """Which socket it uses, `ws` or `live`; empty: it posts."""
 
     def __call__(
         self,
@@ -34,14 +35,16 @@ class Connect:
         resume: bool = False,
     ) -> StockChat:
         """Open a page of a chat."""
-        api = socket_url(stage.url) if self.socket else f"{stage.url}/api/chat"
+        api = socket_url(stage.url, self.socket) if self.socket else f"{stage.url}/api/chat"
         return StockChat(
-            api, self.sdk, socket=self.socket, auto=auto, chat_id=chat_id, resume=resume
+            api, self.sdk, socket=bool(self.socket), auto=auto, chat_id=chat_id, resume=resume
         )
 
     def __str__(self) -> str:
-        return f"{self.sdk}-{'websocket' if self.socket else 'http'}"
+        return f"{self.sdk}-{self.socket or 'http'}"
 
 
-SOCKETS = [Connect(version, socket=True) for version in SOCKET_VERSIONS]
+SOCKETS = [
+    Connect(version, socket=route) for route in ("ws", "live") for version in SOCKET_VERSIONS
+]
 CONNECTIONS = [*(Connect(version) for version in SDK_VERSIONS), *SOCKETS]

@@ -7,10 +7,12 @@ followed it, so the same script serves many chats, regenerations and edits at on
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import anyio
 from google.adk.models.base_llm import BaseLlm
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
@@ -35,6 +37,66 @@ def thought(text: str) -> types.Part:
     return types.Part(text=text, thought=True)
 
 
+class _Connection(BaseLlmConnection):
+    """A live connection to a scripted model: it answers what was said last, turn by turn."""
+
+    def __init__(self, model: ScriptedModel, request: LlmRequest) -> None:
+        self._model = model
+        self._request = request
+        self._contents: list[types.Content] = []
+        self._closed = False
+        self._more = anyio.Event()
+
+    async def send_history(self, history: list[types.Content]) -> None:
+        self._contents = list(history)
+        self._tell()
+
+    async def send_content(self, content: types.Content) -> None:
+        self._contents.append(content)
+        self._tell()
+
+    async def send_realtime(self, blob: types.Blob) -> None:
+        raise AssertionError("scripted models do not listen")
+
+    async def close(self) -> None:
+        self._closed = True
+        self._tell()
+
+    async def receive(self) -> AsyncGenerator[LlmResponse, None]:
+        while not self._closed and not self._is_asked():
+            await self._more.wait()
+        if self._closed:
+            return
+        request = self._request.model_copy(update={"contents": list(self._contents)})
+        calls = False
+        async for response in self._model.generate_content_async(request, stream=True):
+            parts = (response.content.parts if response.content else None) or []
+            if response.partial and any(part.function_call for part in parts):
+                # Live models send whole calls; ADK runs what it gets.
+                continue
+            if not response.partial and response.content is not None:
+                self._contents.append(response.content)
+                calls = any(part.function_call for part in parts)
+            yield response
+        if self._model.ends_calls or not calls:
+            yield LlmResponse(turn_complete=True)
+
+    def _is_asked(self) -> bool:
+        """Whether it is the model's turn: all results of its calls are there."""
+        if not self._contents or self._contents[-1].role == "model":
+            return False
+        owed = 0
+        for content in self._contents:
+            for part in content.parts or []:
+                owed += part.function_call is not None
+                owed -= part.function_response is not None
+        return owed <= 0
+
+    def _tell(self) -> None:
+        more, self._more = self._more, anyio.Event()
+        more.set()
+
+
 class ScriptedModel(BaseLlm):
     """Streams each beat as a partial response, then the whole."""
 
@@ -43,6 +105,17 @@ class ScriptedModel(BaseLlm):
     """A `Script`; pydantic would copy it."""
     prompts: list[Any] = Field(default_factory=list)
     """The contents of every request, in order."""
+    ends_calls: bool = False
+    """Whether a live turn is said to be complete after each call, as Gemini 2 does."""
+
+    @asynccontextmanager
+    async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
+        """Open a live connection."""
+        connection = _Connection(self, llm_request)
+        try:
+            yield connection
+        finally:
+            await connection.close()
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False

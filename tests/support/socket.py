@@ -20,10 +20,10 @@ Frame = dict[str, Any]
 _PATIENCE = 10.0
 
 
-def socket_url(url: str, **query: str) -> str:
-    """Return the address of the socket of a server."""
+def socket_url(url: str, route: str = "ws", **query: str) -> str:
+    """Return the address of a socket of a server: `ws` or `live`."""
     asked = "&".join(f"{name}={value}" for name, value in query.items())
-    return f"{url.replace('http', 'ws', 1)}/api/chat/ws{f'?{asked}' if asked else ''}"
+    return f"{url.replace('http', 'ws', 1)}/api/chat/{route}{f'?{asked}' if asked else ''}"
 
 
 def chunks_of(frames: Sequence[Frame]) -> list[Frame]:

@@ -14,9 +14,8 @@ from google.adk.agents.llm_agent import LlmAgent
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 
-from adk_stream_protocol.engine.chat_turns import turns_topic
 from adk_stream_protocol.identifiers import ChatId
-from adk_stream_protocol.ports import TurnRecord
+from adk_stream_protocol.ports import TurnRecord, turns_topic
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
 from adk_stream_protocol.stores.memory import MemoryTurns, memory_stores

@@ -12,8 +12,8 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from adk_stream_protocol.engine.draft import Draft
 from adk_stream_protocol.engine.drain import Drain
-from adk_stream_protocol.engine.preparation import Draft
 from adk_stream_protocol.engine.reply import LoggedReply
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import (
@@ -25,11 +25,11 @@ from adk_stream_protocol.errors import (
     trace_of,
 )
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
-from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord
+from adk_stream_protocol.ports import Attached, Began, Busy, Stores, TurnRecord, turns_topic
 from adk_stream_protocol.telemetry import Meters, Span, span
 from adk_stream_protocol.wire.chunks import ErrorChunk
 
-__all__ = ["ChatTurns", "turns_topic"]
+__all__ = ["ChatTurns"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +47,6 @@ _PAUSES = (0.1, 0.5, 2.0)
 
 _KEEP = 2.0
 """How long at most until leases are renewed and stops are seen: hints may be lost."""
-
-
-def turns_topic(chat_id: ChatId) -> str:
-    """Return the topic of hints that a turn began in a chat."""
-    return f"turns:{chat_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +104,10 @@ class ChatTurns:
     def running(self) -> int:
         """How many turns run in this process."""
         return len(self._running)
+
+    def holds(self, reply_id: ReplyId) -> bool:
+        """Whether this process has a chat for a reply."""
+        return reply_id in self._held
 
     @property
     def is_serving(self) -> bool:

@@ -11,12 +11,16 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import assert_never
 
 import anyio
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
+from adk_stream_protocol.engine.draft import Draft
+from adk_stream_protocol.engine.live_run import LiveRun
+from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply
@@ -24,9 +28,23 @@ from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
 from adk_stream_protocol.errors import Conflict, NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Reconciled
-from adk_stream_protocol.identifiers import ApprovalId, ChatId, InvocationId, UserId
+from adk_stream_protocol.identifiers import (
+    ApprovalId,
+    ChatId,
+    InvocationId,
+    ReplyId,
+    UserId,
+)
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Attached, Began, Busy, Ruling, Stores, TurnRecord
+from adk_stream_protocol.ports import (
+    Attached,
+    Began,
+    Busy,
+    Ruling,
+    RunMode,
+    Stores,
+    TurnRecord,
+)
 from adk_stream_protocol.translation.cards import card
 from adk_stream_protocol.translation.history import (
     messages_of,
@@ -80,13 +98,23 @@ class Conversations:
     preparation: Preparation
     turns: ChatTurns
     recovery: Recovery
+    lives: LiveRuns
     _tries: dict[ChatId, _Try] = field(default_factory=dict)
     """The chats that were found to be continued, and could not be yet."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Run turns until the block ends; then those still running are handed over."""
-        async with self.turns.serving(self._continue_quietly, self._recover) as tasks:
+        async with (
+            self.lives.serving(),
+            self.turns.serving(self._continue_quietly, self._recover) as tasks,
+        ):
+            self.lives.is_ours = self.turns.holds
+
+            def spoke(live: LiveRun) -> None:
+                tasks.start_soon(self._begin_spoken, live)
+
+            self.lives.spoke = spoke
             tasks.start_soon(self._watch_calls)
             yield
 
@@ -97,13 +125,16 @@ class Conversations:
 
     # What a client asks for
 
-    async def submit(self, request: ChatRequest, user: UserId, *, via: str = "chat") -> Reply:
+    async def submit(
+        self, request: ChatRequest, user: UserId, *, via: str = "chat", mode: RunMode = "unary"
+    ) -> Reply:
         """Do what a chat request asks for and return its reply.
 
         Args:
             request: what the client sent.
             user: who sent it.
             via: from where, for the audit trail.
+            mode: how the agent runs.
 
         Raises:
             ClientFault: the request cannot be done; the message says why and what to do.
@@ -113,15 +144,15 @@ class Conversations:
         instruction = interpret(request, await self._held(chat_id, user))
         match instruction:
             case Say():
-                await self._answer_first(instruction, chat_id, user, via=via)
-                draft = await self.preparation.say(instruction, chat_id, user)
+                await self._answer_first(instruction, chat_id, user, via=via, mode=mode)
+                draft = await self.preparation.say(instruction, chat_id, user, mode)
                 return await self.turns.begin(draft)
             case Regenerate():
                 return await self.turns.begin(
-                    await self.preparation.regenerate(instruction, chat_id, user)
+                    await self.preparation.regenerate(instruction, chat_id, user, mode)
                 )
             case Answers(answers):
-                return await self._answered(answers, chat_id, user, via=via)
+                return await self._answered(answers, chat_id, user, via=via, mode=mode)
             case _:
                 assert_never(instruction)
 
@@ -267,6 +298,7 @@ class Conversations:
         await self._check_owner(chat_id, user)
         await self.sessions.describe(chat_id, user)
         async with self.turns.taken(chat_id, user):
+            await self.lives.end(chat_id)
             await self.stores.calls.cancel(chat_id)
             # A new chat may get the same id.
             await self.stores.calls.unremember(chat_id)
@@ -275,13 +307,19 @@ class Conversations:
     # Answers
 
     async def _answered(
-        self, answers: Iterable[Answer], chat_id: ChatId, user: UserId, *, via: str
+        self,
+        answers: Iterable[Answer],
+        chat_id: ChatId,
+        user: UserId,
+        *,
+        via: str,
+        mode: RunMode,
     ) -> Reply:
         calls, brought = await self._record(answers, user, via)
         ready = await self._ready(chat_id)
         for call in calls:
             if call.invocation_id in ready:
-                return await self._begin_when_free(call, user, brought)
+                return await self._begin_when_free(call, user, brought, mode)
         waiting = [call for call in calls if call.state is CallState.PENDING]
         # Another server may have delivered the answer since it was recorded.
         settled = await self.ledger.owned((waiting or calls)[-1].approval_id, user)
@@ -324,7 +362,9 @@ class Conversations:
         standing = await self.preparation.standing(call, user, again=again)
         return ToldReply(call.chat_id, standing)
 
-    async def _answer_first(self, said: Say, chat_id: ChatId, user: UserId, *, via: str) -> None:
+    async def _answer_first(
+        self, said: Say, chat_id: ChatId, user: UserId, *, via: str, mode: RunMode
+    ) -> None:
         """Deliver decisions that travelled with a message before the message itself."""
         if not said.answers:
             return
@@ -332,7 +372,7 @@ class Conversations:
         ready = await self._ready(chat_id)
         first = {call.invocation_id: call for call in calls if call.invocation_id in ready}
         for call in first.values():
-            reply = await self._begin_when_free(call, user, frozenset())
+            reply = await self._begin_when_free(call, user, frozenset(), mode)
             while not (await reply.next()).ended:
                 pass
 
@@ -358,7 +398,9 @@ class Conversations:
             if not isinstance(await self.turns.try_begin(draft), Attached):
                 return
 
-    async def _begin_when_free(self, call: HeldCall, user: UserId, known: frozenset[str]) -> Reply:
+    async def _begin_when_free(
+        self, call: HeldCall, user: UserId, known: frozenset[str], mode: RunMode
+    ) -> Reply:
         """Start a call's continuation; if another turn runs, wait for its end first."""
         while True:
             calls = (await self._ready(call.chat_id)).get(call.invocation_id)
@@ -367,7 +409,7 @@ class Conversations:
                 settled = await self.ledger.owned(call.approval_id, user)
                 return await self._outcome(settled, user, known)
             draft = await self.preparation.continuation(
-                call.chat_id, user, call.invocation_id, calls
+                call.chat_id, user, call.invocation_id, calls, mode
             )
             began = await self.turns.try_begin(draft)
             if not isinstance(began, Busy):
@@ -381,6 +423,30 @@ class Conversations:
         except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
             trace = trace_of(error)
             logger.error("chat not continued: %s", trace, extra={"chat": chat_id})  # noqa: TRY400
+
+    async def _begin_spoken(self, live: LiveRun) -> None:
+        """Begin a turn for what is said in a live run that nobody asked for."""
+        scope, names = live.scope, live.names
+        if live.asks.waits:
+            # The model goes on with its message, while a call waits beside it.
+            names = replace(names, reply_id=ReplyId(f"reply-{uuid.uuid4()}"))
+        draft = Draft(
+            scope.chat_id,
+            scope.owner,
+            key=f"spoken:{names.reply_id}",
+            prepare=partial(self.preparation.prepare_spoken, names),
+            mode="live",
+            reply_id=names.reply_id,
+        )
+        began: object = None
+        try:
+            began = await self.turns.try_begin(draft)
+        except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
+            trace = trace_of(error)
+            logger.error("turn not begun: %s", trace, extra={"chat": scope.chat_id})  # noqa: TRY400
+        if not isinstance(began, Began):
+            # Another turn has the chat: what this run knows of it is outdated.
+            live.end()
 
     async def _latest(self, chat_id: ChatId) -> TurnRecord | None:
         """Return the newest turn of the chat; one that lapsed is recovered first."""

@@ -1,24 +1,24 @@
 """What must be done before a turn can run: read the session, rewind it, retell the message.
 
-A draft says what is asked, as far as a request can say it. Preparing it touches the session, so
-that happens only once the chat is taken.
+Preparing a draft touches the session, so that happens only once the chat is taken.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
 
 from google.adk.events.event import Event
 from google.genai import types
 
+from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
+from adk_stream_protocol.engine.live_run import TurnNames
+from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
-from adk_stream_protocol.engine.unary_run import UnaryRun, unary_config
 from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope
@@ -27,11 +27,10 @@ from adk_stream_protocol.identifiers import (
     ChatId,
     InvocationId,
     MessageId,
-    ReplyId,
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import Log, TurnRecord
+from adk_stream_protocol.ports import AgentRun, Log, RunMode
 from adk_stream_protocol.translation.cards import call_answered, call_held
 from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
@@ -39,7 +38,6 @@ from adk_stream_protocol.translation.history import (
     PastTurn,
     past_turns,
     retell,
-    stamp,
     unanswered,
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
@@ -52,58 +50,7 @@ from adk_stream_protocol.wire.chunks import (
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import digest, jsonable
 
-__all__ = ["ANSWERS", "REGENERATE", "Draft", "Preparation", "by_lane"]
-
-ANSWERS: Final = "answers:"
-"""How the keys of turns begin that deliver answers; the ids of the approvals follow."""
-
-REGENERATE: Final = "regenerate:"
-"""How the keys of requests for another answer begin."""
-
-
-async def _nothing_to_settle(_draft: Draft, _turn: Turn) -> None:
-    """Most turns deliver no answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A turn that was asked for."""
-
-    chat_id: ChatId
-    owner: UserId
-    key: str
-    """Names what is asked, so that a repeated request is recognised."""
-    prepare: Callable[[Draft], Awaitable[Turn]]
-    settle: Callable[[Draft, Turn], Awaitable[None]] = _nothing_to_settle
-    """Called when the turn is over, before the chat is free."""
-    repeatable: bool = False
-    """True: the same may be asked again once it has ended."""
-    delivers: tuple[ApprovalId, ...] = ()
-    """The held calls whose answers this turn gives to ADK."""
-    over: ReplyId | None = None
-    """The lapsed turn's reply that this one takes the place of; None: the chat is free."""
-    origin: ReplyId | None = None
-    """The first reply of the request, if this one makes up for it."""
-    recoveries: int = 0
-    """How many turns of the request lapsed before this one."""
-    rewinds: bool = False
-    """Whether it takes back earlier turns, and with them what they answered."""
-    reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))
-
-    def record(self) -> TurnRecord:
-        """Return the row that takes the chat."""
-        return TurnRecord(
-            self.chat_id,
-            self.owner,
-            self.reply_id,
-            self.key,
-            origin=self.origin,
-            recoveries=self.recoveries,
-        )
-
-    def ids(self) -> dict[str, object]:
-        """Return what a log line says of the turn."""
-        return {"chat": self.chat_id, "reply": self.reply_id}
+__all__ = ["Preparation", "by_lane"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +60,16 @@ class Preparation:
     sessions: Sessions
     ledger: Ledger
     log: Log
+    modes: Modes
     limits: TurnLimits = field(default_factory=TurnLimits)
     content_limits: ContentLimits = field(default_factory=ContentLimits)
     options: TranslationOptions = field(default_factory=TranslationOptions)
-    max_llm_calls: int = 25
-    tool_threads: int = 8
 
     # Drafts
 
-    async def say(self, said: Say, chat_id: ChatId, owner: UserId) -> Draft:
+    async def say(
+        self, said: Say, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
+    ) -> Draft:
         """Draft the answer to a user's message.
 
         Raises:
@@ -137,9 +85,12 @@ class Preparation:
             key=f"say:{name}:{content_hash}",
             prepare=partial(self._prepare_say, said, content),
             rewinds=said.edits,
+            mode=mode,
         )
 
-    async def regenerate(self, asked: Regenerate, chat_id: ChatId, owner: UserId) -> Draft:
+    async def regenerate(
+        self, asked: Regenerate, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
+    ) -> Draft:
         """Draft another answer to a message."""
         return Draft(
             chat_id,
@@ -148,10 +99,16 @@ class Preparation:
             prepare=partial(self._prepare_regenerate, asked),
             repeatable=True,
             rewinds=True,
+            mode=mode,
         )
 
     async def continuation(
-        self, chat_id: ChatId, owner: UserId, invocation: InvocationId, calls: Sequence[HeldCall]
+        self,
+        chat_id: ChatId,
+        owner: UserId,
+        invocation: InvocationId,
+        calls: Sequence[HeldCall],
+        mode: RunMode | None = None,
     ) -> Draft:
         """Draft what follows the answers to the held calls of one invocation."""
         ids = tuple(sorted(call.approval_id for call in calls))
@@ -162,6 +119,7 @@ class Preparation:
             prepare=partial(self._prepare_continuation, invocation, calls),
             settle=self.settle,
             delivers=ids,
+            mode=mode,
         )
 
     async def note(
@@ -231,7 +189,7 @@ class Preparation:
         if known:
             await self.rewind(draft, turns, known[0])
         await self._ensure_session(draft, content)
-        return self.fresh(draft, content, user_message)
+        return await self.fresh(draft, content, user_message)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -243,22 +201,22 @@ class Preparation:
         target = _target(turns, asked)
         if target is not None and target.said is not None:
             await self.rewind(draft, turns, target)
-            return self.fresh(draft, target.said, target.user_message_id)
+            return await self.fresh(draft, target.said, target.user_message_id)
         if asked.message is None:
             raise BadRequest("There is no message to answer again.", code="nothing_to_regenerate")
         # The server never saw the message: its first request failed before it was stored.
         content = user_content(asked.message, self.content_limits)
         await self._ensure_session(draft, content)
-        return self.fresh(draft, content, MessageId(asked.message.id))
+        return await self.fresh(draft, content, MessageId(asked.message.id))
 
     async def _prepare_continuation(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
     ) -> Turn:
         turn = await self._past(draft.chat_id, draft.owner, invocation)
         translator, opening = await self._resumed(turn, calls)
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
         # ADK reads the answers of one agent at a time: the last user event, in its own branch.
-        runs = [self.run(scope, answers_content(own), turn, draft) for own in by_lane(calls)]
+        answers = [answers_content(own) for own in by_lane(calls)]
+        scope, runs = await self.modes.runs(draft, turn, answers)
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
     async def settle(self, draft: Draft, turn: Turn) -> None:
@@ -293,7 +251,7 @@ class Preparation:
     ) -> Turn:
         turn = await self._past(draft.chat_id, draft.owner, invocation)
         translator, opening = await self._resumed(turn, calls)
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        scope, _ = await self.modes.runs(draft, turn, ())
         return self.turn(draft, translator, opening, scope=scope)
 
     async def _resumed(
@@ -313,41 +271,29 @@ class Preparation:
             told += translator.answer(call_answered(call))
         return translator, told
 
-    def fresh(
+    async def fresh(
         self,
         draft: Draft,
         content: types.Content,
         user_message: MessageId,
         message: MessageId | None = None,
+        *,
+        live: bool = False,
     ) -> Turn:
-        """Return a turn that answers what the user said."""
+        """Return a turn that answers what the user said; `live` counts if no route picked."""
         message = message or MessageId(f"msg-{uuid.uuid4()}")
         translator = EventTranslator(message, self.options)
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
-        past = PastTurn(InvocationId(""), message, user_message)
-        run = self.run(scope, content, past, draft)
+        past = PastTurn(InvocationId(""), message, user_message, live=live)
+        scope, runs = await self.modes.runs(draft, past, [content])
         opening = [OwnBegins(), *translator.begin()]
-        return self.turn(draft, translator, opening, scope=scope, runs=[run])
+        return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
-    def run(
-        self, scope: RunScope, content: types.Content, past: PastTurn, draft: Draft
-    ) -> UnaryRun:
-        """Return a run of the agent whose events are stamped as the draft's."""
-        return UnaryRun(
-            self.sessions.runner,
-            content,
-            scope=scope,
-            config=unary_config(
-                max_llm_calls=self.max_llm_calls,
-                tool_threads=self.tool_threads,
-                stamp=stamp(
-                    user_message=past.user_message_id,
-                    message=past.message_id,
-                    # Of all that make up for one reply: what is stored is the request's.
-                    reply=draft.origin or draft.reply_id,
-                ),
-            ),
-        )
+    async def prepare_spoken(self, names: TurnNames, draft: Draft) -> Turn:
+        """Return a turn in which someone speaks already."""
+        translator = EventTranslator(names.message_id, self.options)
+        scope, runs = self.modes.lives.spoken(draft.chat_id, names)
+        opening = [OwnBegins(), *translator.begin()]
+        return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
     def turn(
         self,
@@ -356,7 +302,7 @@ class Preparation:
         opening: Sequence[Entry],
         *,
         scope: RunScope,
-        runs: Sequence[UnaryRun] = (),
+        runs: Sequence[AgentRun] = (),
     ) -> Turn:
         """Return a turn that begins with the opening and follows the runs."""
 
@@ -388,6 +334,7 @@ class Preparation:
     async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
         """Take back a turn and all since, and the calls that wait in them."""
         taken_back = [turn.invocation_id for turn in turns[turns.index(target) :]]
+        await self.modes.lives.end(draft.chat_id)
         await self.ledger.calls.cancel(draft.chat_id, taken_back)
         await self.sessions.rewind(draft.chat_id, draft.owner, target.invocation_id)
 

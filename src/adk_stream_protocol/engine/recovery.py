@@ -15,13 +15,8 @@ from typing import Final
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.preparation import (
-    ANSWERS,
-    REGENERATE,
-    Draft,
-    Preparation,
-    by_lane,
-)
+from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
+from adk_stream_protocol.engine.preparation import Preparation, by_lane
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import MessageId
@@ -83,7 +78,9 @@ class Recovery:
         past = await self._interrupted(turns, lapsed, draft)
         if past is None:
             taken_back = _taken_back(events, lapsed, draft)
-            return self._nothing(draft) if taken_back is None else self._anew(taken_back, draft)
+            if taken_back is None:
+                return self._nothing(draft)
+            return await self._anew(taken_back, draft)
         # Asked, but not stored before the end came.
         calls = await prepared.open_missing(draft.chat_id, draft.owner, [past])
         rows = [call for call in calls if call.invocation_id == past.invocation_id]
@@ -93,9 +90,8 @@ class Recovery:
         left = Aftermath() if lapsed.stopping else aftermath_of(past, rows)
         if left.rerun:
             await prepared.rewind(draft, turns, past)
-            return self._anew(past, draft)
+            return await self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
         contents = [answers_content(own) for own in by_lane(left.deliver)]
         if left.respond:
             parts = [types.Part(function_response=given) for given in left.respond]
@@ -105,7 +101,7 @@ class Recovery:
         lost = {lapsed.reply_id, draft.origin}
         carried = [call for call in rows if call in left.deliver or call.delivered_in in lost]
         await prepared.ledger.calls.deliver([call.approval_id for call in carried], draft.reply_id)
-        runs = [prepared.run(scope, content, past, draft) for content in contents]
+        scope, runs = await prepared.modes.runs(draft, past, contents)
         turn = prepared.turn(draft, translator, opening, scope=scope, runs=runs)
         if lapsed.stopping:
             turn.stop()
@@ -141,10 +137,12 @@ class Recovery:
         turn.told = turn.failed = True
         return turn
 
-    def _anew(self, past: PastTurn, draft: Draft) -> Turn:
+    async def _anew(self, past: PastTurn, draft: Draft) -> Turn:
         """Return a turn that answers what was said in one that was taken back."""
         assert past.said is not None, "only what was said is answered anew"
-        return self.preparation.fresh(draft, past.said, past.user_message_id, past.message_id)
+        return await self.preparation.fresh(
+            draft, past.said, past.user_message_id, past.message_id, live=past.live
+        )
 
     def _nothing(self, draft: Draft) -> Turn:
         """Return a turn that says so; as it fails, the request can be made again."""

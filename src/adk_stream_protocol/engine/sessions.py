@@ -91,15 +91,19 @@ class Sessions:
             user_id=owner, session_id=chat_id, rewind_before_invocation_id=before
         )
 
+    async def append(self, chat_id: ChatId, owner: UserId, event: Event) -> None:
+        """Store an event in the chat's session, if there is one."""
+        session = await self.get(chat_id, owner)
+        if session is not None:
+            await self.runner.session_service.append_event(session, event)
+
     async def keep_text(
         self, chat_id: ChatId, owner: UserId, *, like: Event, text: str, stamp: dict[str, object]
     ) -> None:
         """Store text that was shown but whose response ADK never completed, because of a stop."""
-        session = await self.get(chat_id, owner)
-        if session is None:
-            return
-        await self.runner.session_service.append_event(
-            session,
+        await self.append(
+            chat_id,
+            owner,
             Event(
                 author=like.author,
                 invocation_id=like.invocation_id,

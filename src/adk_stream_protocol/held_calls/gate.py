@@ -28,12 +28,13 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.held_calls.asking import static_confirmation
 from adk_stream_protocol.held_calls.automatic import Asked, decide_alone
 from adk_stream_protocol.held_calls.editing import schemas_of, with_changes
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
-from adk_stream_protocol.identifiers import CallId, InvocationId
+from adk_stream_protocol.identifiers import CallId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import WORKFLOW_PREFIX, browser_payload
@@ -75,7 +76,8 @@ class CallBook(BasePlugin):
         self, *, invocation_context: InvocationContext
     ) -> types.Content | None:
         scope = run_scope.get()
-        if scope is not None and scope.stored is not None:
+        # What a live run is given comes later.
+        if scope is not None and scope.live is None and scope.stored is not None:
             await scope.stored()
         return None
 
@@ -104,7 +106,8 @@ class CallBook(BasePlugin):
             tool_context.actions.skip_summarization = True
         scope = run_scope.get()
         if scope is not None and not scope.is_refused(tool_context):
-            await self._end(scope, call_id, result=jsonable(result))
+            await end_call(self._ledger, scope, call_id, result=jsonable(result))
+            await _note_end(scope, tool, tool_context, result)
         return None
 
     @override
@@ -120,27 +123,40 @@ class CallBook(BasePlugin):
         if scope is not None and not scope.is_refused(tool_context):
             call_id = tool_context.function_call_id or ""
             public = self._ledger.policy.error_text(tool.name, error)
-            await self._end(scope, call_id, result=None, error=public, failure=error)
+            await end_call(self._ledger, scope, call_id, result=None, error=public, failure=error)
+            if isinstance(error, Exception):
+                await _note_end(scope, tool, tool_context, {"error": public})
         return None
 
-    async def _end(
-        self,
-        scope: RunScope,
-        call_id: str,
-        *,
-        result: JsonValue,
-        error: str | None = None,
-        failure: BaseException | None = None,
-    ) -> None:
-        if call_id not in scope.running:
-            return
-        claimed = scope.running[call_id]
-        if claimed is not None and isinstance(failure, Exception | None):
-            await self._ledger.finish(claimed, result=result, error=error)
-        elif claimed is not None:
-            # Cancelled from outside while it ran: nobody knows what it did.
-            await self._ledger.calls.lapse(claimed.approval_id, claimed.fence)
-        scope.ended(call_id, _outcome(error, failure))
+
+async def end_call(
+    ledger: Ledger,
+    scope: RunScope,
+    call_id: str,
+    *,
+    result: JsonValue,
+    error: str | None = None,
+    failure: BaseException | None = None,
+) -> None:
+    """Record how a call ended, if it ran."""
+    if call_id not in scope.running:
+        return
+    claimed = scope.running[call_id]
+    if claimed is not None and isinstance(failure, Exception | None):
+        await ledger.finish(claimed, result=result, error=error)
+    elif claimed is not None:
+        # Cancelled from outside while it ran: nobody knows what it did.
+        await ledger.calls.lapse(claimed.approval_id, claimed.fence)
+    scope.ended(call_id, _outcome(error, failure))
+
+
+async def _note_end(
+    scope: RunScope, tool: BaseTool, tool_context: ToolContext, result: object
+) -> None:
+    """Let others know that were asked for beside a call: they are told of together."""
+    asked = tool_context.function_call_id in tool_context.actions.requested_tool_confirmations
+    if scope.asks is not None and not asked:
+        await scope.asks.ended(tool, tool_context, result)
 
 
 class Gate(BasePlugin):
@@ -190,7 +206,7 @@ class Gate(BasePlugin):
         # Noted before anyone is asked: the row is opened under the rule of the very tool.
         scope.rules[_place(tool_context)] = rule
         if rule.browser:
-            return await self._hand_to_browser(scope, tool, tool_context)
+            return await self._hand_to_browser(scope, tool, tool_args, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
             return await self._ask(scope, tool, tool_args, tool_context)
         scope.started(tool_context.function_call_id or "", None, tool.name)
@@ -207,6 +223,10 @@ class Gate(BasePlugin):
     ) -> dict[str, Any] | None:
         scope = run_scope.get()
         call_id = tool_context.function_call_id or ""
+        if scope is not None and scope.asks is not None:
+            asked = tool_context.actions.requested_tool_confirmations.pop(call_id, None)
+            if asked is not None:
+                return await self._ask_again(scope, tool, tool_args, tool_context, asked)
         edited = None if scope is None else scope.edited.pop(call_id, None)
         if edited is None or call_id in tool_context.actions.requested_tool_confirmations:
             return None
@@ -256,7 +276,7 @@ class Gate(BasePlugin):
             arguments=as_object(jsonable(tool_args)),
             owner=scope.owner,
             chat_id=scope.chat_id,
-            invocation_id=InvocationId(tool_context.invocation_id),
+            invocation_id=scope.turn_of(tool_context),
             reply_id=scope.holder,
         )
         rule = self._policy.rule_of(tool)
@@ -264,7 +284,11 @@ class Gate(BasePlugin):
         call = await decide_alone(self._ledger, rule, asked) if asked.call_id else None
         if call is None:
             # ADK's own gate asks; all there is to decide here is whether it may.
-            return await self._refuse_more(scope)
+            refusal = await self._refuse_more(scope)
+            if refusal is None and scope.asks is not None:
+                asked_for = static_confirmation(tool)
+                return await self._hold(scope, tool, tool_args, tool_context, asked_for)
+            return refusal
         scope.decided.append(call)
         claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
         if claimed is None:
@@ -274,6 +298,53 @@ class Gate(BasePlugin):
         tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
         return None
 
+    async def _hold(
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        asked: ToolConfirmation,
+    ) -> dict[str, Any] | None:
+        """Ask within the run, and wait; None: the call may run now."""
+        assert scope.asks is not None, "only a live run waits"
+        await scope.asks.ask(tool, tool_args, tool_context, asked)
+        scope.asking -= 1
+        if scope.stopping:
+            return {"error": _STOPPED}
+        # ADK's own gate comes next, and finds it confirmed.
+        tool_context.tool_confirmation = ToolConfirmation(confirmed=True, payload=asked.payload)
+        return await self._resume(scope, tool, tool_args, tool_context)
+
+    async def _ask_again(
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        asked: ToolConfirmation,
+    ) -> dict[str, Any]:
+        """Ask for a tool that asks by itself, then run it once more."""
+        tool_context.actions.skip_summarization = None
+        refusal = await self._refuse_more(scope)
+        if refusal is None:
+            refusal = await self._hold(scope, tool, tool_args, tool_context, asked)
+        if refusal is not None:
+            return refusal
+        call_id = tool_context.function_call_id or ""
+        try:
+            result = await tool.run_async(args=tool_args, tool_context=tool_context)
+        except Exception as error:  # noqa: BLE001  # the edge: as ADK would tell the plugins
+            public = self._policy.error_text(tool.name, error)
+            await end_call(self._ledger, scope, call_id, result=None, error=public, failure=error)
+            return {"error": public}
+        told = result if isinstance(result, dict) else {"result": result}
+        await end_call(self._ledger, scope, call_id, result=jsonable(told))
+        own = await _agents_answer(tool, tool_args, tool_context, told)
+        answer = told if own is None else own
+        edited = scope.edited.pop(call_id, None)
+        return answer if edited is None else with_changes(answer, edited)
+
     async def _refuse_more(self, scope: RunScope) -> dict[str, Any] | None:
         """Return the refusal if no more calls may wait for this user."""
         if not await self._ledger.has_room(scope.owner, scope.asking):
@@ -282,18 +353,24 @@ class Gate(BasePlugin):
         return None
 
     async def _hand_to_browser(
-        self, scope: RunScope, tool: BaseTool, tool_context: ToolContext
-    ) -> dict[str, Any]:
+        self,
+        scope: RunScope,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+    ) -> dict[str, Any] | None:
         refusal = await self._refuse_more(scope)
         if refusal is not None:
             return refusal
         rule = self._policy.rule_of(tool)
         # Asked as ADK's own confirmation: it pauses and resumes beside gated siblings, in every
         # session service, and leaves one answer event for all of them. See ADR-0003.
-        tool_context.request_confirmation(
-            hint=rule.hint or f"The browser runs {tool.name}.",
-            payload=browser_payload(approval=rule.approval),
-        )
+        hint = rule.hint or f"The browser runs {tool.name}."
+        payload = browser_payload(approval=rule.approval)
+        if scope.asks is not None:
+            asked = ToolConfirmation(hint=hint, payload=payload)
+            return await self._hold(scope, tool, tool_args, tool_context, asked)
+        tool_context.request_confirmation(hint=hint, payload=payload)
         tool_context.actions.skip_summarization = True
         return {"status": "The browser runs this; its output follows."}
 
@@ -334,13 +411,13 @@ class Gate(BasePlugin):
         """Return the row of the call that is resumed."""
         call_id = CallId(tool_context.function_call_id or "")
         # ADK resumes a call in the invocation that made it.
-        invocation_id = InvocationId(tool_context.invocation_id)
+        invocation_id = scope.turn_of(tool_context)
         call = await self._ledger.calls.latest(scope.chat_id, invocation_id, call_id)
         if call is not None:
             return call if call.tool_name == tool.name else None
         request_id = _request_of(tool_context)
         for row in await self._ledger.calls.of_chat(scope.chat_id):
-            same_run = row.invocation_id == tool_context.invocation_id
+            same_run = row.invocation_id == invocation_id
             if row.request_id == request_id and same_run:
                 return row
         return None

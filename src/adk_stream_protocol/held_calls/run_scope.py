@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import anyio
+from google.adk.events.event import Event
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
 
 from adk_stream_protocol.held_calls.policy import ToolRule
-from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
+from adk_stream_protocol.identifiers import ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["RunScope", "run_scope"]
+__all__ = ["LiveTurnIds", "RunScope", "event_of", "run_scope"]
 
 run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 """The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
+
+
+class Asks(Protocol):
+    """Asks for calls while the run goes on: a live run's tools wait where they are."""
+
+    async def ask(
+        self,
+        tool: BaseTool,
+        tool_args: Mapping[str, Any],
+        tool_context: ToolContext,
+        confirmation: ToolConfirmation,
+    ) -> None:
+        """Ask for a call; returns when its answer may be acted on."""
+        ...
+
+    async def ended(self, tool: BaseTool, tool_context: ToolContext, result: object) -> None:
+        """Note how a call ended beside which others may be asked for."""
+        ...
+
+
+@dataclass(slots=True)
+class LiveTurnIds:
+    """What the events of a live run are stored under: ADK has one id for all of its turns."""
+
+    invocation_id: InvocationId
+    stamp: Mapping[str, object]
+    said: bool = False
+    """What the user said in it is stored."""
 
 
 @dataclass(slots=True)
@@ -58,11 +90,22 @@ class RunScope:
     """Set and replaced whenever there is something new to see."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
+    asks: Asks | None = None
+    """None: ADK asks by itself, and ends the run."""
+    live: LiveTurnIds | None = None
+    """The turn of a live run; None: ADK's own ids are the turn's."""
+
+    def turn_of(self, tool_context: ToolContext) -> InvocationId:
+        """Return the turn that a call belongs to."""
+        if self.live is not None:
+            return self.live.invocation_id
+        return InvocationId(tool_context.invocation_id)
 
     def take(self, tool_context: ToolContext) -> bool:
         """Note that a call comes by; False if another of the same response has its id."""
         call_id = tool_context.function_call_id or ""
-        key = (_event_of(call_id, tool_context), call_id)
+        event = event_of(call_id, tool_context)
+        key = ("" if event is None else event.id, call_id)
         if call_id and key in self.taken:
             self.refused.append(tool_context)
             return False
@@ -110,9 +153,9 @@ class RunScope:
         changed.set()
 
 
-def _event_of(call_id: str, tool_context: ToolContext) -> str:
-    """Return which event holds a call; empty if none does."""
+def event_of(call_id: str, tool_context: ToolContext) -> Event | None:
+    """Return the event that holds a call; None if none does."""
     for event in reversed(tool_context.session.events):
         if any(call.id == call_id for call in event.get_function_calls()):
-            return event.id
-    return ""
+            return event
+    return None

@@ -6,7 +6,9 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
+from adk_stream_protocol.engine.live_runs import Modality
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.stores.sql import Keeping
 
@@ -44,6 +46,15 @@ class Settings:
     """How long a WebSocket may take no frame before it is dropped; its replies can be resumed."""
     ping_seconds: float = 20.0
     """How often `adk-stream serve` pings a WebSocket, and how long it waits for the answer."""
+    live_hold_seconds: float = 25.0
+    """How long a call waits inside a live run; after that the run ends, and the call goes on
+    waiting without it."""
+    live_idle_seconds: float = 60.0
+    """How long a live run goes on when nobody says anything."""
+    live_leave_seconds: float = 5.0
+    """How long a live run goes on when nobody has its chat open."""
+    live_modality: Modality = "auto"
+    """What live models answer with: `text`, `audio`, or `auto`: sound while somebody listens."""
     body_bytes: int = 1024 * 1024
     """The largest request without files."""
     body_with_files_bytes: int = 20 * 1024 * 1024
@@ -100,6 +111,12 @@ class Settings:
 def _parsed(name: str, text: str, default: object) -> object:
     if isinstance(default, tuple):
         return tuple(item.strip() for item in text.split(",") if item.strip())
+    if isinstance(default, str):
+        if text not in get_args(Modality):
+            raise BadRequest(
+                f"{name} must be auto, text or audio, not {text!r}.", code="bad_setting"
+            )
+        return text
     if isinstance(default, bool):
         if text.strip().lower() not in _BOOLEANS:
             raise BadRequest(f"{name} must be true or false, not {text!r}.", code="bad_setting")

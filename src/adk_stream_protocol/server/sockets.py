@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket
 
 from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.identifiers import UserId
+from adk_stream_protocol.ports import RunMode
 from adk_stream_protocol.server.faults import fault_response, fault_text
 from adk_stream_protocol.server.routes import Service
 from adk_stream_protocol.transports.websocket import ChatSocket, SocketLimits
@@ -64,8 +65,7 @@ def socket_routes(service: Service) -> APIRouter:
     dialect = AiSdkDialect(max_depth=settings.json_depth)
     limits = SocketLimits(frame_bytes=settings.frame_bytes, send_seconds=settings.send_seconds)
 
-    @router.websocket("/api/chat/ws")
-    async def chat_socket(socket: WebSocket) -> None:
+    async def serve(socket: WebSocket, mode: RunMode) -> None:
         with ExitStack() as place:
             try:
                 user = await service.user(socket)
@@ -84,8 +84,17 @@ def socket_routes(service: Service) -> APIRouter:
                 dialect=dialect,
                 explain=fault_text,
                 meters=service.meters,
+                mode=mode,
                 limits=limits,
             ).serve()
+
+    @router.websocket("/api/chat/ws")
+    async def chat_socket(socket: WebSocket) -> None:
+        await serve(socket, "unary")
+
+    @router.websocket("/api/chat/live")
+    async def live_socket(socket: WebSocket) -> None:
+        await serve(socket, "live")
 
     return router
 

@@ -22,6 +22,10 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.drain import Drain
+from adk_stream_protocol.engine.live_run import LiveLimits
+from adk_stream_protocol.engine.live_runs import LiveRuns
+from adk_stream_protocol.engine.live_sessions import LiveSessions
+from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.sessions import Sessions
@@ -217,10 +221,27 @@ def _service(
     policy.check(open_to_others=may_decide is not None)
     ledger = Ledger(stores.calls, policy, Deciders(may_decide), meters)
     sessions = Sessions(_runner(agent, ledger, services))
+    lives = LiveRuns(
+        sessions,
+        stores,
+        limits=LiveLimits(
+            hold=settings.live_hold_seconds,
+            idle=settings.live_idle_seconds,
+            leave=settings.live_leave_seconds,
+        ),
+        modality=settings.live_modality,
+        tool_threads=settings.tool_threads,
+    )
     preparation = Preparation(
         sessions=sessions,
         ledger=ledger,
         log=stores.log,
+        modes=Modes(
+            sessions,
+            lives,
+            max_llm_calls=settings.max_llm_calls,
+            tool_threads=settings.tool_threads,
+        ),
         limits=TurnLimits(turn=settings.turn_seconds, tool=settings.tool_seconds),
         content_limits=ContentLimits(
             parts=settings.message_parts,
@@ -228,8 +249,6 @@ def _service(
             file_bytes=settings.file_bytes,
         ),
         options=options or TranslationOptions(),
-        max_llm_calls=settings.max_llm_calls,
-        tool_threads=settings.tool_threads,
     )
     conversations = Conversations(
         stores=stores,
@@ -243,6 +262,7 @@ def _service(
             meters=meters,
         ),
         recovery=Recovery(preparation),
+        lives=lives,
     )
     return Service(conversations, policy, settings, identify, meters)
 
@@ -255,7 +275,7 @@ def _runner(agent: BaseAgent | App, ledger: Ledger, services: Services) -> Runne
         app = App(name=agent.name, root_agent=agent, plugins=[book, gate])
     return Runner(
         app=app,
-        session_service=services.sessions,
+        session_service=LiveSessions(services.sessions),
         artifact_service=services.artifacts,
         memory_service=services.memory,
         credential_service=services.credentials,

@@ -44,10 +44,16 @@ _STAMP: Final = "adk_stream"
 
 
 def stamp(
-    *, user_message: MessageId | None, message: MessageId, reply: ReplyId | None = None
+    *,
+    user_message: MessageId | None,
+    message: MessageId,
+    reply: ReplyId | None = None,
+    mode: str = "",
 ) -> dict[str, object]:
     """Return the custom metadata that ties a run's events to the chat's messages and replies."""
     ids: dict[str, str] = {"message": message}
+    if mode:
+        ids["mode"] = mode
     if user_message:
         ids["user"] = user_message
     if reply:
@@ -78,6 +84,8 @@ class PastTurn:
     user_message_id: MessageId
     said: types.Content | None = None
     """None: the turn was not started by a message."""
+    live: bool = False
+    """A live run made it."""
     events: list[Event] = field(default_factory=list)
 
     def lane_of(self, request_id: str) -> str:
@@ -110,12 +118,20 @@ def past_turns(events: Sequence[Event]) -> list[PastTurn]:
         if not event.invocation_id:
             continue
         turn = turns.get(event.invocation_id)
+        if turn is None and not _tells(event):
+            continue
         if turn is None:
             turn = turns[event.invocation_id] = _turn(event)
         turn.events.append(event)
-        if turn.said is None and _is_speech(event):
-            turn.said = event.content
+        if turn.said is None:
+            turn.said = _speech(event)
     return list(turns.values())
+
+
+def _tells(event: Event) -> bool:
+    """Whether an event says something: what a live run stores between its turns does not."""
+    transcribed = event.input_transcription or event.output_transcription
+    return bool(event.content or event.error_code or event.output is not None or transcribed)
 
 
 def _turn(event: Event) -> PastTurn:
@@ -124,14 +140,19 @@ def _turn(event: Event) -> PastTurn:
         invocation_id=InvocationId(event.invocation_id),
         message_id=MessageId(as_text(ids.get("message")) or f"msg-{event.invocation_id}"),
         user_message_id=MessageId(as_text(ids.get("user")) or f"user-{event.invocation_id}"),
+        live=ids.get("mode") == "live",
     )
 
 
-def _is_speech(event: Event) -> bool:
-    if event.author != "user" or event.content is None:
-        return False
-    parts = event.content.parts or []
-    return any(part.function_response is None for part in parts)
+def _speech(event: Event) -> types.Content | None:
+    """Return what the user said in an event, typed or aloud; None: nothing."""
+    if event.author != "user":
+        return None
+    heard = event.input_transcription
+    if heard is not None and heard.text and not event.partial:
+        return types.Content(role="user", parts=[types.Part(text=heard.text)])
+    parts = (event.content.parts if event.content else None) or []
+    return event.content if any(part.function_response is None for part in parts) else None
 
 
 def retell(

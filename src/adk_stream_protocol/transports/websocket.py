@@ -17,11 +17,11 @@ from anyio.abc import TaskGroup
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from adk_stream_protocol.engine.chat_turns import turns_topic
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import LoggedReply, Reply
 from adk_stream_protocol.errors import BadFrame, ClientFault, TooLarge, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, ReplyId, RequestId, UserId
+from adk_stream_protocol.ports import RunMode, turns_topic
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.dialects import Dialect
@@ -88,6 +88,7 @@ class ChatSocket:
         dialect: Dialect[ChatFrame],
         explain: Callable[[Exception], str],
         meters: Meters,
+        mode: RunMode = "unary",
         limits: SocketLimits | None = None,
     ) -> None:
         self._socket = socket
@@ -98,6 +99,7 @@ class ChatSocket:
         # Logs a fault and returns what the client may know of it.
         self._explain = explain
         self._meters = meters
+        self._mode = mode
         self._limits = limits or SocketLimits()
         # Owns everything that runs for this socket; None before it is served.
         self._tasks: TaskGroup | None = None
@@ -205,7 +207,9 @@ class ChatSocket:
     async def _begun(self, frame: Send | Resume) -> Reply | None:
         match frame:
             case Send(_, request):
-                reply: Reply | None = await self._conversations.submit(request, self._user)
+                reply: Reply | None = await self._conversations.submit(
+                    request, self._user, mode=self._mode
+                )
             case Resume(_, chat_id):
                 reply = await self._conversations.resume(chat_id, self._user)
             case _:
@@ -294,7 +298,8 @@ class ChatSocket:
 
     async def _hear(self, chat_id: ChatId, scope: anyio.CancelScope) -> None:
         wake = self._conversations.stores.wake
-        with scope:
+        # A live run goes on while someone has its chat open.
+        with scope, self._conversations.lives.present(chat_id):
             while True:
                 await wake.wait(turns_topic(chat_id), self._limits.look_seconds)
                 await self._look(chat_id)

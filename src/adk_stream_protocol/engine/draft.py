@@ -1,0 +1,69 @@
+"""Drafts: turns that were asked for, as far as a request can say it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import RunMode, TurnRecord
+
+if TYPE_CHECKING:
+    from adk_stream_protocol.engine.turn import Turn
+
+__all__ = ["ANSWERS", "REGENERATE", "Draft"]
+
+ANSWERS: Final = "answers:"
+"""How the keys of turns begin that deliver answers; the ids of the approvals follow."""
+
+REGENERATE: Final = "regenerate:"
+"""How the keys of requests for another answer begin."""
+
+
+async def _nothing_to_settle(_draft: Draft, _turn: Turn) -> None:
+    """Most turns deliver no answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A turn that was asked for."""
+
+    chat_id: ChatId
+    owner: UserId
+    key: str
+    """Names what is asked, so that a repeated request is recognised."""
+    prepare: Callable[[Draft], Awaitable[Turn]]
+    settle: Callable[[Draft, Turn], Awaitable[None]] = _nothing_to_settle
+    """Called when the turn is over, before the chat is free."""
+    repeatable: bool = False
+    """True: the same may be asked again once it has ended."""
+    delivers: tuple[ApprovalId, ...] = ()
+    """The held calls whose answers this turn gives to ADK."""
+    over: ReplyId | None = None
+    """The lapsed turn's reply that this one takes the place of; None: the chat is free."""
+    origin: ReplyId | None = None
+    """The first reply of the request, if this one makes up for it."""
+    recoveries: int = 0
+    """How many turns of the request lapsed before this one."""
+    mode: RunMode | None = None
+    """How the agent runs; None: as it did in the turn that goes on."""
+    rewinds: bool = False
+    """Whether it takes back earlier turns, and with them what they answered."""
+    reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))
+
+    def record(self) -> TurnRecord:
+        """Return the row that takes the chat."""
+        return TurnRecord(
+            self.chat_id,
+            self.owner,
+            self.reply_id,
+            self.key,
+            origin=self.origin,
+            recoveries=self.recoveries,
+        )
+
+    def ids(self) -> dict[str, object]:
+        """Return what a log line says of the turn."""
+        return {"chat": self.chat_id, "reply": self.reply_id}

@@ -1,0 +1,129 @@
+"""What is sent to the model of a live run: bounded, and given again when a connection is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+from google.adk.agents.live_request_queue import LiveRequest, LiveRequestQueue
+from google.genai import types
+from typing_extensions import override
+
+from adk_stream_protocol.errors import TooMany
+
+__all__ = ["LiveQueue"]
+
+
+class LiveQueue(LiveRequestQueue):
+    """ADK's own queue has no bound and forgets what it handed out.
+
+    ADK reads it anew on each connection to the model. What was handed out on one that is gone,
+    and not answered, is handed out again.
+    """
+
+    def __init__(self, bound: int, lost: Callable[[], None]) -> None:
+        super().__init__()
+        self._bound = bound
+        # Tells that ADK has made another connection.
+        self._lost = lost
+        self._requests: deque[LiveRequest] = deque()
+        self._more = anyio.Event()
+        self._is_closed = False
+        # What the user said that no answer came to yet; None: nothing.
+        self._unanswered: LiveRequest | None = None
+        # ADK reads in a task of each connection; None before the first.
+        self._reader: object = None
+        # The model's own names of calls that had to be renamed.
+        self.names: dict[str, str] = {}
+
+    @property
+    @override
+    def closed(self) -> bool:
+        return self._is_closed
+
+    @override
+    def close(self) -> None:
+        self._is_closed = True
+        self._put(LiveRequest(close=True))
+
+    @override
+    def send(self, req: LiveRequest) -> None:
+        if req.close:
+            self._is_closed = True
+        self._put(req)
+
+    @override
+    def send_content(self, content: types.Content, partial: bool = False) -> None:
+        self._put(LiveRequest(content=self._named(content), partial=partial))
+
+    @override
+    def send_realtime(self, blob: types.Blob) -> None:
+        """Send a piece of sound; the oldest that waits is dropped if there are too many."""
+        if len(self._requests) >= self._bound:
+            self._drop_sound()
+        self._put(LiveRequest(blob=blob))
+
+    @override
+    def send_activity_start(self) -> None:
+        self._put(LiveRequest(activity_start=types.ActivityStart()))
+
+    @override
+    def send_activity_end(self) -> None:
+        self._put(LiveRequest(activity_end=types.ActivityEnd()))
+
+    @override
+    def send_audio_stream_end(self) -> None:
+        self._put(LiveRequest(audio_stream_end=True))
+
+    @override
+    async def get(self) -> LiveRequest:
+        last, self._reader = self._reader, asyncio.current_task()
+        if last is not None and last is not self._reader:
+            self._lost()
+            if self._unanswered is not None:
+                return self._unanswered
+        while not self._requests:
+            await self._more.wait()
+        request = self._requests.popleft()
+        if request.content is not None and not _is_response(request.content):
+            self._unanswered = request
+        return request
+
+    def answered(self) -> None:
+        """Note that the model has begun to answer: nothing of it is said again."""
+        self._unanswered = None
+
+    def _put(self, request: LiveRequest) -> None:
+        if len(self._requests) >= self._bound and not request.close:
+            raise TooMany("The model takes no more right now. Wait a moment, then send again.")
+        self._requests.append(request)
+        more, self._more = self._more, anyio.Event()
+        more.set()
+
+    def _drop_sound(self) -> None:
+        for index, request in enumerate(self._requests):
+            if request.blob is not None:
+                del self._requests[index]
+                return
+
+    def _named(self, content: types.Content) -> types.Content:
+        """Return results under the names that the model itself gave to its calls."""
+        parts = content.parts or []
+        if not self.names or not _is_response(content):
+            return content
+        return types.Content(role=content.role, parts=[self._renamed(part) for part in parts])
+
+    def _renamed(self, part: types.Part) -> types.Part:
+        response = part.function_response
+        if response is None or response.id not in self.names:
+            return part
+        name = self.names[response.id]
+        return part.model_copy(
+            update={"function_response": response.model_copy(update={"id": name})}
+        )
+
+
+def _is_response(content: types.Content) -> bool:
+    return any(part.function_response is not None for part in content.parts or [])

@@ -1,0 +1,361 @@
+"""One `run_live` of the agent, and its turns. Only here and in `unary_run` does the mode matter.
+
+The run belongs to the server: it goes on between turns, so that the model keeps its connection and
+the user can speak at any time. A call that waits for a person waits inside it for a while; then
+the run ends, and the answer is given to another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import uuid
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+import anyio
+from google.adk.agents.run_config import RunConfig
+from google.adk.events.event import Event
+from google.adk.runners import Runner
+
+from adk_stream_protocol.engine.live_queue import LiveQueue
+from adk_stream_protocol.held_calls.asking import Asking
+from adk_stream_protocol.held_calls.run_scope import LiveTurnIds, RunScope, run_scope
+from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, ReplyId, UserId
+from adk_stream_protocol.translation.history import stamp
+from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn, sound_of
+
+__all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLimits:
+    """How long a live run may rest, in seconds, and how much it may hold."""
+
+    hold: float = 25.0
+    """How long calls wait inside the run. The model's connection dies if nobody reads it."""
+    idle: float = 60.0
+    """How long it goes on after a turn, if nobody speaks."""
+    leave: float = 5.0
+    """How long it goes on when nobody has the chat open any more."""
+    requests: int = 256
+    """How many requests to the model may wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNames:
+    """What a turn's events are stored under."""
+
+    reply_id: ReplyId
+    message_id: MessageId
+    user_message_id: MessageId
+    invocation_id: InvocationId
+    origin: ReplyId | None = None
+    """The first reply of the request; None: this is it."""
+
+    @classmethod
+    def new(cls) -> TurnNames:
+        """Return the names of a turn that nobody has named."""
+        return cls(
+            ReplyId(f"reply-{uuid.uuid4()}"),
+            MessageId(f"msg-{uuid.uuid4()}"),
+            MessageId(f"user-{uuid.uuid4()}"),
+            InvocationId(f"e-{uuid.uuid4()}"),
+        )
+
+    def ids(self) -> LiveTurnIds:
+        """Return what the scope of the run must know of them."""
+        marks = stamp(
+            user_message=self.user_message_id,
+            message=self.message_id,
+            reply=self.origin or self.reply_id,
+            mode="live",
+        )
+        return LiveTurnIds(self.invocation_id, marks)
+
+
+@dataclass(slots=True)
+class _Placed:
+    """Events of the gate's that must not come before the calls they are about."""
+
+    events: Sequence[Event]
+    after: set[str]
+
+
+class LiveRun:
+    """One `run_live`: its events, in one order, for the turns that follow each other."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        owner: UserId,
+        chat_id: ChatId,
+        config: RunConfig,
+        limits: LiveLimits,
+        spoke: Callable[[LiveRun], None],
+    ) -> None:
+        self._runner = runner
+        self._config = config
+        self._limits = limits
+        # Called when someone speaks whom nobody asked to.
+        self._spoke = spoke
+        self.asks = Asking(chat_id, self._place)
+        self.scope = RunScope(owner, chat_id, holder=ReplyId(""), asks=self.asks)
+        self.queue = LiveQueue(limits.requests, self._reconnected)
+        self.names = TurnNames.new()
+        """Of the turn that runs, or of the next one that nobody asks for."""
+        self.listeners: list[Callable[[bytes | None], None]] = []
+        """Who hears what the model says aloud; None: it was interrupted."""
+        self.failure: Exception | None = None
+        """Why it ended; None: it was asked to, or the model was done."""
+        self._ended = anyio.Event()
+        self._ready: deque[Event] = deque()
+        self._seen: set[str] = set()
+        self._placed: list[_Placed] = []
+        self._in_turn = False
+        self._is_speaking = False
+        """The model has begun to say something and not ended it."""
+        self._rests_since = math.inf
+        self._present = 0
+        self._is_started = False
+        self._task: asyncio.Task[object] | None = None
+        self._asked_to_end = False
+        self._changed = anyio.Event()
+        self._take_names(self.names)
+
+    @property
+    def chat_id(self) -> ChatId:
+        return self.scope.chat_id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more can be made of it."""
+        return self._asked_to_end or self._ended.is_set()
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn follows it now."""
+        return self._in_turn
+
+    # The run
+
+    async def serve(self) -> None:
+        """Run until the model is done, the run is asked to end, or it has rested too long."""
+        self._is_started = True
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._rest)
+            await self._run()
+            tasks.cancel_scope.cancel()
+
+    async def _run(self) -> None:
+        run_scope.set(self.scope)
+        self._task = asyncio.current_task()
+        try:
+            if not self._asked_to_end:
+                await self._follow()
+        except asyncio.CancelledError:
+            if not self._asked_to_end:
+                raise
+            assert self._task is not None
+            self._task.uncancel()
+        except Exception as error:  # noqa: BLE001  # the edge: the turn that follows raises it
+            self.failure = None if self._asked_to_end else error
+        finally:
+            self._task = None
+            self._ended.set()
+            self.queue.close()
+            self._notify()
+
+    async def _follow(self) -> None:
+        events = self._runner.run_live(
+            user_id=self.scope.owner,
+            session_id=self.scope.chat_id,
+            live_request_queue=self.queue,
+            run_config=self._config,
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._take(event)
+
+    def end(self) -> None:
+        """End it soon; a tool that runs is cut off."""
+        if self.is_over:
+            return
+        self._asked_to_end = True
+        if not self._is_started:
+            self._ended.set()
+        elif self._task is not None:
+            # Once, and not as a scope of anyio's would: ADK has to await while it cleans up.
+            self._task.cancel()
+        self._notify()
+
+    async def ended(self) -> None:
+        """Return when it has ended."""
+        await self._ended.wait()
+
+    # Events
+
+    def _take(self, event: Event) -> None:
+        event.invocation_id = self.names.invocation_id
+        sounds = sound_of(event)
+        for listener in self.listeners if sounds or event.interrupted else ():
+            for sound in sounds:
+                listener(sound)
+            if event.interrupted:
+                listener(None)
+        begins = begins_turn(event)
+        if begins and event.author != "user":
+            self.queue.answered()
+        self._is_speaking = not event.turn_complete and (begins or self._is_speaking)
+        if self._in_turn or self._ready or begins:
+            self._ready.append(event)
+        self._seen.update(call.id or "" for call in event.get_function_calls())
+        self._place_what_can_be()
+        if begins and not self._in_turn and len(self._ready) == 1:
+            self._spoke(self)
+        self._notify()
+
+    def _place(self, events: Sequence[Event], after: frozenset[str]) -> None:
+        for event in events:
+            event.invocation_id = self.names.invocation_id
+        self._placed.append(_Placed(events, set(after)))
+        self._place_what_can_be()
+        self._notify()
+
+    def _place_what_can_be(self) -> None:
+        if not self._placed:
+            return
+        for placed in [placed for placed in self._placed if placed.after <= self._seen]:
+            self._placed.remove(placed)
+            self._ready.extend(placed.events)
+
+    def _reconnected(self) -> None:
+        """ADK has made another connection: what the model was saying on the old one is lost."""
+        logger.info("live connection made anew", extra={"chat": self.chat_id})
+        if self._is_speaking and self._in_turn and not self.scope.running:
+            self._take(Event(author="model", interrupted=True))
+            self._take(Event(author="model", turn_complete=True))
+
+    async def next(self) -> Event | None:
+        """Return the next event, or None if there are no more.
+
+        Raises:
+            Exception: the run broke.
+        """
+        while not self._ready:
+            if self.is_over:
+                await self._ended.wait()
+                if self.failure is not None:
+                    raise self.failure
+                return None
+            await self._changed.wait()
+        return self._ready.popleft()
+
+    # Turns
+
+    def begin(self, names: TurnNames) -> None:
+        """Let a turn follow the run from here."""
+        self._take_names(names)
+        self._in_turn = True
+        self._rests_since = math.inf
+        self._notify()
+
+    def rest(self) -> None:
+        """Let the run go on without a turn, for a while."""
+        if not self.asks.waits:
+            # What comes next, if nobody types, is another turn.
+            self._take_names(TurnNames.new())
+        self._in_turn = False
+        self._rests_since = anyio.current_time()
+        self._notify()
+
+    def _take_names(self, names: TurnNames) -> None:
+        self.names = names
+        self.scope.holder = names.reply_id
+        self.scope.live = names.ids()
+
+    def enter(self) -> None:
+        """Note that someone has the chat open."""
+        self._present += 1
+        self._notify()
+
+    def leave(self) -> None:
+        """Note that someone has the chat open no longer."""
+        self._present -= 1
+        if not self._in_turn:
+            self._rests_since = anyio.current_time()
+        self._notify()
+
+    async def _rest(self) -> None:
+        """End the run when it has rested too long."""
+        while not self.is_over:
+            due = self._due()
+            with anyio.CancelScope(deadline=due):
+                await self._changed.wait()
+            if anyio.current_time() >= self._due():
+                logger.info("live run ended by itself", extra={"chat": self.chat_id})
+                self.end()
+
+    def _due(self) -> float:
+        longest = self._limits.idle
+        if self.asks.waits:
+            longest = self._limits.hold
+        elif self.listeners:
+            longest = math.inf
+        if not self._present:
+            longest = min(longest, self._limits.leave)
+        return self._rests_since + longest
+
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+
+@dataclass(slots=True)
+class LiveTurn:
+    """One turn of a live run."""
+
+    live: LiveRun
+    names: TurnNames
+    start: Callable[[LiveRun], Awaitable[None]]
+    """Says what the turn is about, once it follows the run."""
+    _end: LiveTurnEnd = field(default_factory=LiveTurnEnd)
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Yield the turn's events in order; ends soon after `stop`."""
+        live = self.live
+        live.begin(self.names)
+        over = False
+        try:
+            await self.start(live)
+            while not over:
+                event = await live.next()
+                if event is None:
+                    return
+                yield event
+                over = self._end.feed(event, blocks=live.asks.blocks)
+                if live.scope.stopping and not live.scope.running:
+                    live.end()
+        finally:
+            if over:
+                live.rest()
+            else:
+                # Cut off: nobody can follow it from here.
+                live.end()
+
+    def stop(self) -> None:
+        """Ask the turn to end. A tool that is running is let finish: its result is recorded."""
+        self.live.scope.stopping = True
+        if not self.live.scope.running:
+            self.live.end()
+
+    def abandon(self) -> None:
+        """End the turn though a tool still runs: it took too long, and nobody waits any more."""
+        self.live.scope.stopping = True
+        self.live.end()

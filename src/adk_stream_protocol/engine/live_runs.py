@@ -1,0 +1,258 @@
+"""The live runs of a server: at most one per chat, and none beside another turn of it."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import anyio
+from anyio.abc import TaskGroup
+from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK has no __all__
+    RunConfig,
+    StreamingMode,
+    ToolThreadPoolConfig,
+)
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, LiveTurn, TurnNames
+from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.errors import NotRunning, trace_of
+from adk_stream_protocol.held_calls.run_scope import RunScope
+from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import AgentRun, Stores, turns_topic
+
+__all__ = ["LiveRuns", "Modality"]
+
+logger = logging.getLogger(__name__)
+
+Modality = Literal["auto", "text", "audio"]
+"""What a live model answers with; `auto`: sound if somebody listens, else text."""
+
+_LOOK = 5.0
+"""How often a chat is looked at without a hint: hints may be lost."""
+
+
+@dataclass(slots=True)
+class LiveRuns:
+    """Opens and ends live runs, and makes turns of them."""
+
+    sessions: Sessions
+    stores: Stores
+    limits: LiveLimits = field(default_factory=LiveLimits)
+    modality: Modality = "auto"
+    tool_threads: int = 8
+    is_ours: Callable[[ReplyId], bool] = lambda _reply: True
+    """Whether this process has the chat for a reply: such a turn ends the run itself."""
+    spoke: Callable[[LiveRun], None] = lambda _live: None
+    """Called when someone speaks whom nobody asked to."""
+    _tasks: TaskGroup | None = None
+    """Owns the runs; None while the server is not running."""
+    _runs: dict[ChatId, LiveRun] = field(default_factory=dict)
+    _present: Counter[ChatId] = field(default_factory=Counter)
+    """How many have each chat open."""
+    _listening: Counter[ChatId] = field(default_factory=Counter)
+    """How many would hear what the model says."""
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Let live runs run until the block ends."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            try:
+                yield
+            finally:
+                self._tasks = None
+                for live in list(self._runs.values()):
+                    live.end()
+                with anyio.move_on_after(5, shield=True):
+                    for live in list(self._runs.values()):
+                        await live.ended()
+                tasks.cancel_scope.cancel()
+
+    @property
+    def count(self) -> int:
+        """How many run in this process."""
+        return len(self._runs)
+
+    def of(self, chat_id: ChatId) -> LiveRun | None:
+        """Return the chat's run, if it has one that goes on."""
+        live = self._runs.get(chat_id)
+        return None if live is None or live.is_over else live
+
+    @contextmanager
+    def present(self, chat_id: ChatId) -> Iterator[None]:
+        """Keep a chat's run going while someone has the chat open."""
+        self._present[chat_id] += 1
+        if (live := self.of(chat_id)) is not None:
+            live.enter()
+        try:
+            yield
+        finally:
+            self._present[chat_id] -= 1
+            if not self._present[chat_id]:
+                del self._present[chat_id]
+            if (live := self.of(chat_id)) is not None:
+                live.leave()
+
+    async def end(self, chat_id: ChatId) -> None:
+        """End the chat's run, if it has one: another turn is about to begin."""
+        live = self._runs.get(chat_id)
+        if live is not None:
+            live.end()
+            await live.ended()
+            if self._runs.get(chat_id) is live:
+                del self._runs[chat_id]
+
+    async def turn(
+        self, owner: UserId, chat_id: ChatId, names: TurnNames, content: types.Content
+    ) -> tuple[RunScope, Sequence[AgentRun]]:
+        """Return a turn of the chat's live run, and the run's scope.
+
+        Args:
+            owner: whose chat it is.
+            chat_id: the chat.
+            names: what its events are stored under.
+            content: what the user said, or answers to requests.
+        """
+        requests = _answered(content)
+        live = self.of(chat_id)
+        usable = live is not None and not live.in_turn
+        start: Callable[[LiveRun], Awaitable[None]]
+        if live is not None and usable and live.asks.waits_for(requests):
+            start = partial(_release, requests=requests, answers=content)
+            return live.scope, [LiveTurn(live, names, start)]
+        if live is not None and usable and not requests and not live.asks.waits:
+            return live.scope, [LiveTurn(live, names, partial(_say, content=content))]
+        await self.end(chat_id)
+        live = self._open(owner, chat_id)
+        start = partial(self._give if requests else self._begin, content=content)
+        return live.scope, [LiveTurn(live, names, start)]
+
+    def spoken(self, chat_id: ChatId, names: TurnNames) -> tuple[RunScope, Sequence[AgentRun]]:
+        """Return a turn of the chat's live run in which someone speaks already.
+
+        Raises:
+            NotRunning: it has ended meanwhile.
+        """
+        live = self.of(chat_id)
+        if live is None or live.in_turn:
+            raise NotRunning(
+                "The live run has ended before its turn began.",
+                public_message="What was said could not be answered. Please say it again.",
+            )
+        return live.scope, [LiveTurn(live, names, _nothing_to_say)]
+
+    def listen(self, owner: UserId, chat_id: ChatId) -> LiveRun:
+        """Return the chat's run for someone who speaks and listens; opens it if need be."""
+        live = self.of(chat_id)
+        if live is None:
+            live = self._open(owner, chat_id, sound=True)
+            self._start(live)
+        return live
+
+    def _open(self, owner: UserId, chat_id: ChatId, *, sound: bool = False) -> LiveRun:
+        live = LiveRun(
+            self.sessions.runner,
+            owner=owner,
+            chat_id=chat_id,
+            config=self._config(sound=sound or bool(self._listening[chat_id])),
+            limits=self.limits,
+            spoke=self.spoke,
+        )
+        for _ in range(self._present[chat_id]):
+            live.enter()
+        self._runs[chat_id] = live
+        return live
+
+    def _start(self, live: LiveRun) -> None:
+        if self._tasks is None:
+            raise NotRunning(
+                "Live runs are not served.",
+                public_message="The server is starting or stopping. Try again in a moment.",
+            )
+        self._tasks.start_soon(self._serve, live)
+
+    async def _serve(self, live: LiveRun) -> None:
+        ids = {"chat": live.chat_id}
+        logger.info("live run started", extra=ids)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch, live)
+                await live.serve()
+                tasks.cancel_scope.cancel()
+        finally:
+            if self._runs.get(live.chat_id) is live:
+                del self._runs[live.chat_id]
+        if live.failure is None:
+            logger.info("live run ended", extra=ids)
+        else:
+            logger.warning("live run broke: %s", trace_of(live.failure), extra=ids)
+
+    async def _watch(self, live: LiveRun) -> None:
+        """End the run when another turn of the chat runs elsewhere: its session is outdated."""
+        while not live.is_over:
+            await self.stores.wake.wait(turns_topic(live.chat_id), _LOOK)
+            if live.in_turn:
+                continue
+            try:
+                turn = await self.stores.turns.latest(live.chat_id)
+            except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+                logger.error("chat not watched: %s", trace_of(error), extra={"chat": live.chat_id})  # noqa: TRY400
+                continue
+            if turn is not None and turn.running and not self.is_ours(turn.reply_id):
+                live.end()
+
+    # What a turn begins with
+
+    async def _begin(self, live: LiveRun, content: types.Content) -> None:
+        self._start(live)
+        await _say(live, content)
+
+    async def _give(self, live: LiveRun, content: types.Content) -> None:
+        """Store answers, then open the run: ADK looks for them before it calls the model."""
+        await self.sessions.append(
+            live.chat_id, live.scope.owner, Event(author="user", content=content)
+        )
+        if live.scope.stored is not None:
+            await live.scope.stored()
+        self._start(live)
+
+    def _config(self, *, sound: bool) -> RunConfig:
+        aloud = self.modality == "audio" or (self.modality == "auto" and sound)
+        heard = types.AudioTranscriptionConfig()
+        return RunConfig(
+            streaming_mode=StreamingMode.BIDI,
+            response_modalities=[types.Modality.AUDIO if aloud else types.Modality.TEXT],
+            input_audio_transcription=heard,
+            output_audio_transcription=heard if aloud else None,
+            session_resumption=types.SessionResumptionConfig(),
+            context_window_compression=types.ContextWindowCompressionConfig(
+                sliding_window=types.SlidingWindow()
+            ),
+            tool_thread_pool_config=ToolThreadPoolConfig(max_workers=self.tool_threads),
+        )
+
+
+def _answered(content: types.Content) -> frozenset[str]:
+    """Return the requests or calls that a content answers; none: somebody said it."""
+    parts = content.parts or []
+    given = [part.function_response for part in parts if part.function_response is not None]
+    return frozenset(response.id or "" for response in given)
+
+
+async def _say(live: LiveRun, content: types.Content) -> None:
+    live.queue.send_content(content)
+
+
+async def _nothing_to_say(_live: LiveRun) -> None:
+    """Someone speaks already."""
+
+
+async def _release(live: LiveRun, requests: frozenset[str], answers: types.Content) -> None:
+    await live.asks.release(requests, answers)

@@ -1,0 +1,109 @@
+"""ADK's session service, for live runs too: what they store gets the ids of its turn.
+
+ADK stores everything of a live run under one invocation, however many turns it has, and what the
+user says without any mark of ours. The rest of the house knows turns by their invocation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import (
+    BaseSessionService,
+    GetSessionConfig,
+    ListSessionsResponse,
+)
+from google.adk.sessions.session import Session
+from typing_extensions import override
+
+from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
+
+__all__ = ["LiveSessions"]
+
+
+class LiveSessions(BaseSessionService):
+    """Hands everything to the service it is given."""
+
+    def __init__(self, inner: BaseSessionService) -> None:
+        self._inner = inner
+
+    @override
+    async def append_event(self, session: Session, event: Event) -> Event:
+        scope = run_scope.get()
+        if scope is None or scope.live is None or session.id != scope.chat_id:
+            return await self._inner.append_event(session, event)
+        if _is_machinery(event):
+            return event
+        return await self._append_to_turn(scope, session, event)
+
+    async def _append_to_turn(self, scope: RunScope, session: Session, event: Event) -> Event:
+        turn = scope.live
+        assert turn is not None, "only live runs have turns of their own"
+        is_speech = _is_speech(event)
+        if is_speech and turn.said:
+            # Given to the model again, because its connection was lost: stored before.
+            return event
+        event.invocation_id = turn.invocation_id
+        event.custom_metadata = {**(event.custom_metadata or {}), **turn.stamp}
+        stored = await self._inner.append_event(session, event)
+        if is_speech:
+            turn.said = True
+            if scope.stored is not None:
+                await scope.stored()
+        return stored
+
+    @override
+    async def create_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        state: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        return await self._inner.create_session(
+            app_name=app_name, user_id=user_id, state=state, session_id=session_id
+        )
+
+    @override
+    async def get_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        session_id: str,
+        config: GetSessionConfig | None = None,
+    ) -> Session | None:
+        return await self._inner.get_session(
+            app_name=app_name, user_id=user_id, session_id=session_id, config=config
+        )
+
+    @override
+    async def list_sessions(
+        self, *, app_name: str, user_id: str | None = None
+    ) -> ListSessionsResponse:
+        return await self._inner.list_sessions(app_name=app_name, user_id=user_id)
+
+    @override
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        await self._inner.delete_session(app_name=app_name, user_id=user_id, session_id=session_id)
+
+    @override
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        return await self._inner.get_user_state(app_name=app_name, user_id=user_id)
+
+    @override
+    async def flush(self) -> None:
+        await self._inner.flush()
+
+
+def _is_speech(event: Event) -> bool:
+    """Whether the user typed something."""
+    parts = (event.content.parts if event.content else None) or []
+    return event.author == "user" and any(part.function_response is None for part in parts)
+
+
+def _is_machinery(event: Event) -> bool:
+    """Whether an event is only about the connection to the model; a handle is nobody's business."""
+    return event.live_session_resumption_update is not None or event.voice_activity is not None

@@ -1,0 +1,102 @@
+"""Where one turn of a live run ends: the model says `turn complete` more often than that.
+
+Pure: fed the run's events in order, it tells after which the assistant's message is complete, or
+can go no further before a person has answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.translation.held import held_request, is_request
+
+__all__ = ["LiveTurnEnd", "begins_turn", "is_sound", "sound_of"]
+
+_SOUND = "audio/pcm"
+
+
+@dataclass(slots=True)
+class LiveTurnEnd:
+    """Follows one turn to its end."""
+
+    _open: set[str] = field(default_factory=set)
+    """The calls without a result."""
+    _asked: set[str] = field(default_factory=set)
+    """Those of them that a person was asked for."""
+    _owes_words: bool = False
+    """A result was the last thing: the model is about to say something to it."""
+
+    def feed(self, event: Event, *, blocks: bool) -> bool:
+        """Note an event; True if the turn ends with it.
+
+        Args:
+            event: the next event.
+            blocks: whether the run cannot go on before those asked have answered.
+        """
+        for call in event.get_function_calls() if not event.partial else ():
+            self._note_call(call, event)
+        for response in event.get_function_responses() if not event.partial else ():
+            self._note_response(response, event)
+        if event.interrupted or _speaks(event):
+            self._owes_words = False
+        if self._asked and self._open <= self._asked and blocks:
+            return True
+        return bool(event.turn_complete) and self._is_complete(event)
+
+    def _is_complete(self, event: Event) -> bool:
+        if event.interrupted:
+            return True
+        going_on = event.interaction_status is types.InteractionStatus.IN_PROGRESS
+        return not going_on and not self._owes_words and self._open <= self._asked
+
+    def _note_call(self, call: types.FunctionCall, event: Event) -> None:
+        long_running = call.id in (event.long_running_tool_ids or ())
+        if is_request(call.name) and long_running:
+            held = held_request(call, invocation_id=event.invocation_id)
+            if held is not None:
+                self._open.add(held.call_id)
+                self._asked.add(held.call_id)
+        elif not long_running:
+            self._open.add(call.id or "")
+        self._owes_words = False
+
+    def _note_response(self, response: types.FunctionResponse, event: Event) -> None:
+        call_id = response.id or ""
+        if call_id in (event.actions.requested_tool_confirmations or {}):
+            return
+        self._open.discard(call_id)
+        self._asked.discard(call_id)
+        self._owes_words = response.scheduling is not types.FunctionResponseScheduling.SILENT
+
+
+def begins_turn(event: Event) -> bool:
+    """Whether an event that nobody asked for begins a turn: someone spoke."""
+    heard = event.input_transcription
+    return bool(heard is not None and heard.text) or _speaks(event)
+
+
+def sound_of(event: Event) -> list[bytes]:
+    """Return what the model says aloud, as samples."""
+    parts = (event.content.parts if event.content else None) or []
+    blobs = [part.inline_data for part in parts if part.inline_data is not None]
+    return [blob.data for blob in blobs if blob.data and is_sound(blob)]
+
+
+def is_sound(blob: types.Blob) -> bool:
+    """Whether a blob is raw sound, for the ear and not for the chat."""
+    return (blob.mime_type or "").startswith(_SOUND)
+
+
+def _speaks(event: Event) -> bool:
+    """Whether the model says something."""
+    if event.author == "user":
+        return False
+    said = event.output_transcription
+    parts = (event.content.parts if event.content else None) or []
+    return bool(said is not None and said.text) or any(
+        part.text or part.inline_data is not None or part.function_call is not None
+        for part in parts
+    )
