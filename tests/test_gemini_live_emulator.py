@@ -1,6 +1,7 @@
 """The Live emulator, driven by ADK's own `run_live` through the real google-genai client."""
 
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -572,6 +573,28 @@ async def test_failed_script_fails_the_test() -> None:
             chat.say("Hi")
             with pytest.raises(APIError):
                 await chat.rest()
+
+
+async def test_model_without_any_code_for_it_connects_by_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with gemini_live(then=brain()) as server:
+        monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate.path))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        model = Gemini(model=GEMINI_2, base_url=server.base_url, client_kwargs={"api_key": "fake"})
+        async with adk_live(agent_on(model)) as chat:
+            chat.say("Hi")
+            assert said(await chat.turn()) == "You said: Hi"
+
+
+async def test_certificate_stands_the_strict_check_of_newer_pythons() -> None:
+    async with gemini_live() as server:
+        trusted = server.certificate.client_context()
+        trusted.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
+        async with httpx.AsyncClient(trust_env=False, verify=trusted) as client:
+            response = await client.get(server.base_url)
+
+    assert response.status_code == 404
 
 
 async def test_certificate_is_not_trusted_by_others() -> None:
