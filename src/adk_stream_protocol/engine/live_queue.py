@@ -1,4 +1,4 @@
-"""What is sent to the model of a live run: bounded, and given again when a connection is lost."""
+"""What is sent to the model of a live run: bounded, and aware of lost connections."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ __all__ = ["LiveQueue"]
 
 
 class LiveQueue(LiveRequestQueue):
-    """ADK's own queue has no bound and forgets what it handed out.
-
-    ADK reads it anew on each connection to the model. What was handed out on one that is gone,
-    and not answered, is handed out again.
-    """
+    """ADK's own queue has no bound, and nobody can see from it that ADK connects anew."""
 
     def __init__(self, bound: int, lost: Callable[[], None]) -> None:
         super().__init__()
@@ -31,8 +27,6 @@ class LiveQueue(LiveRequestQueue):
         self._requests: deque[LiveRequest] = deque()
         self._more = anyio.Event()
         self._is_closed = False
-        # What the user said that no answer came to yet; None: nothing.
-        self._unanswered: LiveRequest | None = None
         # ADK reads in a task of each connection; None before the first.
         self._reader: object = None
         # The model's own names of calls that had to be renamed.
@@ -82,18 +76,9 @@ class LiveQueue(LiveRequestQueue):
         last, self._reader = self._reader, asyncio.current_task()
         if last is not None and last is not self._reader:
             self._lost()
-            if self._unanswered is not None:
-                return self._unanswered
         while not self._requests:
             await self._more.wait()
-        request = self._requests.popleft()
-        if request.content is not None and not _is_response(request.content):
-            self._unanswered = request
-        return request
-
-    def answered(self) -> None:
-        """Note that the model has begun to answer: nothing of it is said again."""
-        self._unanswered = None
+        return self._requests.popleft()
 
     def _put(self, request: LiveRequest) -> None:
         if len(self._requests) >= self._bound and not request.close:

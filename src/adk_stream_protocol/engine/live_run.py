@@ -15,11 +15,14 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Final
 
 import anyio
 from google.adk.agents.run_config import RunConfig
 from google.adk.events.event import Event
 from google.adk.runners import Runner
+from google.genai.errors import APIError
+from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.engine.live_queue import LiveQueue
 from adk_stream_protocol.held_calls.asking import Asking
@@ -31,6 +34,10 @@ from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn,
 __all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames"]
 
 logger = logging.getLogger(__name__)
+
+
+_MOST_RESTARTS: Final = 2
+"""How often one turn's connection may break before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,13 @@ class LiveRun:
         self._placed: list[_Placed] = []
         self._in_turn = False
         self._is_speaking = False
-        """The model has begun to say something and not ended it."""
+        """The model has begun to answer and not ended."""
+        self._connects_anew = False
+        """ADK is about to connect for another agent."""
+        self._can_resume = False
+        """The model's server keeps the conversation, if the connection breaks."""
+        self._is_restarting = False
+        self._restarts = 0
         self._rests_since = math.inf
         self._present = 0
         self._is_started = False
@@ -155,22 +168,41 @@ class LiveRun:
 
     async def _run(self) -> None:
         run_scope.set(self.scope)
+        try:
+            while not self._asked_to_end:
+                self._is_restarting = False
+                await self._run_once()
+                if not self._is_restarting:
+                    break
+                self._restarts += 1
+                self.queue = LiveQueue(self._limits.requests, self._reconnected)
+        finally:
+            self._ended.set()
+            self.queue.close()
+            self._notify()
+
+    async def _run_once(self) -> None:
         self._task = asyncio.current_task()
         try:
-            if not self._asked_to_end:
-                await self._follow()
+            await self._follow()
         except asyncio.CancelledError:
-            if not self._asked_to_end:
+            if not self._asked_to_end and not self._is_restarting:
                 raise
             assert self._task is not None
             self._task.uncancel()
         except Exception as error:  # noqa: BLE001  # the edge: the turn that follows raises it
-            self.failure = None if self._asked_to_end else error
+            if self._is_worth_another_try(error):
+                self._is_restarting = True
+            else:
+                self.failure = None if self._asked_to_end else error
         finally:
             self._task = None
-            self._ended.set()
-            self.queue.close()
-            self._notify()
+
+    def _is_worth_another_try(self, error: Exception) -> bool:
+        """Whether only the connection broke, and the model had not begun to answer."""
+        broke = isinstance(error, APIError | ConnectionClosed | OSError)
+        waits = self._in_turn and not self._is_speaking and not self.scope.running
+        return broke and waits and self._restarts < _MOST_RESTARTS
 
     async def _follow(self) -> None:
         events = self._runner.run_live(
@@ -210,9 +242,7 @@ class LiveRun:
             if event.interrupted:
                 listener(None)
         begins = begins_turn(event)
-        if begins and event.author != "user":
-            self.queue.answered()
-        self._is_speaking = not event.turn_complete and (begins or self._is_speaking)
+        self._note(event, begins=begins)
         if self._in_turn or self._ready or begins:
             self._ready.append(event)
         self._seen.update(call.id or "" for call in event.get_function_calls())
@@ -220,6 +250,19 @@ class LiveRun:
         if begins and not self._in_turn and len(self._ready) == 1:
             self._spoke(self)
         self._notify()
+
+    def _note(self, event: Event, *, begins: bool) -> None:
+        """Remember what a lost connection would cost."""
+        if begins and event.author != "user":
+            self._is_speaking = True
+        if event.turn_complete or event.get_function_responses():
+            self._is_speaking = False
+        if event.actions.transfer_to_agent:
+            # The other agent has a connection of its own.
+            self._connects_anew = True
+        update = event.live_session_resumption_update
+        if update is not None:
+            self._can_resume = bool(update.new_handle)
 
     def _place(self, events: Sequence[Event], after: frozenset[str]) -> None:
         for event in events:
@@ -236,11 +279,27 @@ class LiveRun:
             self._ready.extend(placed.events)
 
     def _reconnected(self) -> None:
-        """ADK has made another connection: what the model was saying on the old one is lost."""
+        """ADK has made another connection: what was said on the old one may be lost."""
+        if self._connects_anew:
+            self._connects_anew = False
+            return
         logger.info("live connection made anew", extra={"chat": self.chat_id})
-        if self._is_speaking and self._in_turn and not self.scope.running:
+        if self.scope.running:
+            return
+        if self._in_turn and self._is_speaking:
             self._take(Event(author="model", interrupted=True))
             self._take(Event(author="model", turn_complete=True))
+        elif self._in_turn or not self._can_resume:
+            # The model may never have got what it was given last; the session has it.
+            self._restart()
+
+    def _restart(self) -> None:
+        """Run anew, from what the session holds."""
+        if self._restarts >= _MOST_RESTARTS or not self._in_turn:
+            self.end()
+        elif self._task is not None and not self._is_restarting:
+            self._is_restarting = True
+            self._task.cancel()
 
     async def next(self) -> Event | None:
         """Return the next event, or None if there are no more.
@@ -263,6 +322,8 @@ class LiveRun:
         """Let a turn follow the run from here."""
         self._take_names(names)
         self._in_turn = True
+        self._is_speaking = False
+        self._restarts = 0
         self._rests_since = math.inf
         self._notify()
 

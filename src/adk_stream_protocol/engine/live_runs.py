@@ -131,7 +131,7 @@ class LiveRuns:
             return live.scope, [LiveTurn(live, names, partial(_say, content=content))]
         await self.end(chat_id)
         live = self._open(owner, chat_id)
-        start = partial(self._give if requests else self._begin, content=content)
+        start = partial(self._open_with, content=content)
         return live.scope, [LiveTurn(live, names, start)]
 
     def spoken(self, chat_id: ChatId, names: TurnNames) -> tuple[RunScope, Sequence[AgentRun]]:
@@ -210,12 +210,11 @@ class LiveRuns:
 
     # What a turn begins with
 
-    async def _begin(self, live: LiveRun, content: types.Content) -> None:
-        self._start(live)
-        await _say(live, content)
+    async def _open_with(self, live: LiveRun, content: types.Content) -> None:
+        """Store what is said or answered, then open the run: the model finds it in its history.
 
-    async def _give(self, live: LiveRun, content: types.Content) -> None:
-        """Store answers, then open the run: ADK looks for them before it calls the model."""
+        Sent after the history, it would come second: the model answers whatever is open there.
+        """
         await self.sessions.append(
             live.chat_id, live.scope.owner, Event(author="user", content=content)
         )
@@ -239,11 +238,11 @@ class LiveRuns:
         )
 
 
-def _answered(content: types.Content) -> frozenset[str]:
+def _answered(content: types.Content) -> Sequence[str]:
     """Return the requests or calls that a content answers; none: somebody said it."""
     parts = content.parts or []
     given = [part.function_response for part in parts if part.function_response is not None]
-    return frozenset(response.id or "" for response in given)
+    return [response.id or "" for response in given]
 
 
 async def _say(live: LiveRun, content: types.Content) -> None:
@@ -254,5 +253,5 @@ async def _nothing_to_say(_live: LiveRun) -> None:
     """Someone speaks already."""
 
 
-async def _release(live: LiveRun, requests: frozenset[str], answers: types.Content) -> None:
+async def _release(live: LiveRun, requests: Sequence[str], answers: types.Content) -> None:
     await live.asks.release(requests, answers)

@@ -40,17 +40,11 @@ class LiveSessions(BaseSessionService):
     async def _append_to_turn(self, scope: RunScope, session: Session, event: Event) -> Event:
         turn = scope.live
         assert turn is not None, "only live runs have turns of their own"
-        is_speech = _is_speech(event)
-        if is_speech and turn.said:
-            # Given to the model again, because its connection was lost: stored before.
-            return event
         event.invocation_id = turn.invocation_id
         event.custom_metadata = {**(event.custom_metadata or {}), **turn.stamp}
         stored = await self._inner.append_event(session, event)
-        if is_speech:
-            turn.said = True
-            if scope.stored is not None:
-                await scope.stored()
+        if scope.stored is not None and _is_speech(event):
+            await scope.stored()
         return stored
 
     @override

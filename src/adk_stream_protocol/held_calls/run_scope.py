@@ -50,8 +50,6 @@ class LiveTurnIds:
 
     invocation_id: InvocationId
     stamp: Mapping[str, object]
-    said: bool = False
-    """What the user said in it is stored."""
 
 
 @dataclass(slots=True)
