@@ -70,12 +70,21 @@ def live_config(
 
 @asynccontextmanager
 async def adk_live(
-    agent: LlmAgent, config: RunConfig | None = None, *, history: Sequence[types.Content] = ()
+    agent: LlmAgent,
+    config: RunConfig | None = None,
+    *,
+    history: Sequence[types.Content] = (),
+    sessions: InMemorySessionService | None = None,
 ) -> AsyncIterator[AdkLive]:
-    """Open a session that holds the history already, and a run of it."""
-    sessions = InMemorySessionService()
+    """Open a session that holds the history already, and a run of it.
+
+    With the same `sessions` it is the same session again.
+    """
+    sessions = sessions or InMemorySessionService()
     runner = Runner(app_name="chat", agent=agent, session_service=sessions)
-    session = await sessions.create_session(app_name="chat", user_id="user")
+    session = await sessions.get_session(app_name="chat", user_id="user", session_id="chat")
+    if session is None:
+        session = await sessions.create_session(app_name="chat", user_id="user", session_id="chat")
     for content in history:
         author = "user" if content.role == "user" else agent.name
         await sessions.append_event(session, Event(author=author, content=content))

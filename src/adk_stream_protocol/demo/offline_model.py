@@ -4,31 +4,19 @@ It holds a small conversation in English and Japanese and calls the demo's tools
 intelligent: it decides by rules, from the contents of each request and nothing else.
 """
 
-import json
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 from google.adk.models.base_llm import BaseLlm
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import Field
 
-from adk_stream_protocol.demo.exchange import Exchange, read_exchange
-from adk_stream_protocol.demo.intents import Step, ToolRequest, find_follow_up, find_steps
-from adk_stream_protocol.demo.languages import (
-    Language,
-    language_of,
-    split_for_streaming,
-    token_count,
-)
-from adk_stream_protocol.demo.phrases import Phrases, phrases_in
-from adk_stream_protocol.demo.sentences import (
-    describe_attachments,
-    describe_outcomes,
-    describe_subjects,
-)
-from adk_stream_protocol.demo.small_talk import answer, find_thought
+from adk_stream_protocol.demo.offline_live import OfflineConnection
+from adk_stream_protocol.demo.rules import answer_to, count_usage
 
 __all__ = ["OfflineModel"]
 
@@ -36,12 +24,27 @@ __all__ = ["OfflineModel"]
 class OfflineModel(BaseLlm):
     """Answers by rules: the same contents and tools always give the same response.
 
-    A call is made at most once per user message, so an agent with this model cannot loop.
+    A call is made at most once per user message, so an agent with this model cannot loop. A live
+    run tells the same story as a unary one, by the same rules.
     """
 
     model: str = "offline"
     delay: float = Field(default=0.0, ge=0.0)
     """Seconds between two pieces of streamed text."""
+    speech_pace: float = Field(default=0.0, ge=0.0)
+    """Seconds that a second of speech takes to come: 0 is at once, 1 is as fast as it plays."""
+    heard: tuple[str, ...] = Field(
+        default=(
+            "What is the weather in Tokyo?",
+            "Send 50 dollars to Hanako",
+            "Where am I?",
+            "Play some jazz",
+        ),
+        min_length=1,
+    )
+    """What it takes spoken words for, one after another; it cannot really understand them."""
+    calls_end_turn: bool = False
+    """Whether a live turn ends right after its calls, as with Gemini 2.x; 3.x waits for results."""
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
@@ -50,110 +53,36 @@ class OfflineModel(BaseLlm):
 
         Safe to cancel between any two pieces.
         """
-        exchange = read_exchange(llm_request.contents)
-        language = _language(exchange)
-        parts = _respond(exchange, phrases_in(language), tools=set(llm_request.tools_dict))
+        answer = answer_to(llm_request.contents, tools=set(llm_request.tools_dict))
         if stream:
-            for delta in _deltas(parts, language):
-                await anyio.sleep(self.delay)
-                yield LlmResponse(content=_content([delta]), partial=True, model_version=self.model)
+            for part in answer.parts:
+                for piece in answer.pieces(part):
+                    await anyio.sleep(self.delay)
+                    delta = types.Part(text=piece, thought=part.thought)
+                    yield LlmResponse(
+                        content=types.Content(role="model", parts=[delta]),
+                        partial=True,
+                        model_version=self.model,
+                    )
         yield LlmResponse(
-            content=_content(parts),
+            content=types.Content(role="model", parts=answer.parts),
             partial=False,
             model_version=self.model,
             finish_reason=types.FinishReason.STOP,
-            usage_metadata=_usage(llm_request, parts),
+            usage_metadata=count_usage(llm_request, llm_request.contents, answer.parts),
         )
 
-
-def _language(exchange: Exchange) -> Language:
-    """Return the language of the last text; a message may be a file and nothing else."""
-    return language_of(exchange.text or next(reversed(exchange.earlier_texts), ""))
-
-
-def _respond(exchange: Exchange, phrases: Phrases, *, tools: set[str]) -> list[types.Part]:
-    """Return either the next calls or a text, after a thought if one was asked for."""
-    steps = find_steps(exchange.text)
-    if not steps and exchange.earlier_texts:
-        follow_up = find_follow_up(exchange.text, exchange.earlier_texts[-1])
-        steps = (follow_up,) if follow_up else ()
-    asked = [call for step in steps for call in step]
-    missing = [call for call in asked if call.tool not in tools]
-    calls = _next_calls(exchange, steps, tools=tools)
-    thought = None if exchange.rounds else find_thought(exchange.text, phrases)
-    parts: list[types.Part] = []
-    if thought is not None:
-        words = (
-            phrases.thought_of_tools.format(subjects=describe_subjects(asked, phrases))
-            if asked
-            else phrases.thought.format(topic=thought)
+    @asynccontextmanager
+    async def connect(self, llm_request: LlmRequest) -> AsyncIterator[BaseLlmConnection]:
+        """Open a live conversation; leaving the context closes it."""
+        connection = OfflineConnection(
+            llm_request,
+            delay=self.delay,
+            speech_pace=self.speech_pace,
+            heard=self.heard,
+            calls_end_turn=self.calls_end_turn,
         )
-        parts.append(types.Part(text=words, thought=True))
-    if calls:
-        return parts + [_call_part(call) for call in calls]
-    return [*parts, types.Part(text=_text(exchange, phrases, missing=missing))]
-
-
-def _next_calls(exchange: Exchange, steps: Sequence[Step], *, tools: set[str]) -> Step:
-    """Return the calls of the first step that was not made yet, once the one before has results."""
-    if any(outcome.state == "waiting" for outcome in exchange.outcomes):
-        return ()
-    possible = [tuple(call for call in step if call.tool in tools) for step in steps]
-    # One round of calls per step, whatever came back: a call is never made twice.
-    remaining = [step for step in possible if step][len(exchange.rounds) :]
-    return remaining[0] if remaining else ()
-
-
-def _text(exchange: Exchange, phrases: Phrases, *, missing: Sequence[ToolRequest]) -> str:
-    sentences = describe_attachments(exchange.attachments, phrases)
-    sentences += describe_outcomes(exchange.outcomes, phrases)
-    if missing:
-        sentences.append(phrases.no_tool.format(subjects=describe_subjects(missing, phrases)))
-    if not sentences or (exchange.text and not exchange.rounds and not missing):
-        sentences.append(answer(exchange, phrases))
-    return phrases.separator.join(sentences)
-
-
-def _call_part(call: ToolRequest) -> types.Part:
-    # No id: ADK gives one that is unique in the world, which a stateless model cannot.
-    return types.Part(function_call=types.FunctionCall(name=call.tool, args=dict(call.arguments)))
-
-
-def _content(parts: list[types.Part]) -> types.Content:
-    return types.Content(role="model", parts=parts)
-
-
-def _deltas(parts: Iterable[types.Part], language: Language) -> Iterable[types.Part]:
-    for part in parts:
-        for piece in split_for_streaming(part.text or "", language):
-            yield types.Part(text=piece, thought=part.thought)
-
-
-def _usage(
-    request: LlmRequest, parts: Sequence[types.Part]
-) -> types.GenerateContentResponseUsageMetadata:
-    instruction = request.config.system_instruction
-    asked = [part for content in request.contents for part in content.parts or []]
-    prompt = _tokens(asked) + token_count(instruction if isinstance(instruction, str) else "")
-    thoughts = _tokens(part for part in parts if part.thought)
-    said = _tokens(part for part in parts if not part.thought)
-    return types.GenerateContentResponseUsageMetadata(
-        prompt_token_count=prompt,
-        candidates_token_count=said,
-        thoughts_token_count=thoughts or None,
-        total_token_count=prompt + said + thoughts,
-    )
-
-
-def _tokens(parts: Iterable[types.Part]) -> int:
-    return sum(_tokens_of(part) for part in parts)
-
-
-def _tokens_of(part: types.Part) -> int:
-    if part.function_call is not None:
-        call = part.function_call
-        return token_count(f"{call.name} {json.dumps(call.args, default=str)}")
-    if part.function_response is not None:
-        return token_count(json.dumps(part.function_response.response, default=str))
-    # What Gemini counts for a small image.
-    return 258 if part.inline_data is not None else token_count(part.text or "")
+        try:
+            yield connection
+        finally:
+            await connection.close()
