@@ -15,10 +15,14 @@ SEED =
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 NODE_TESTS := tests/conformance
+CLIENT := client/transport
 # Stamps live inside what they vouch for, so that deleting it deletes them too.
 RUNS := .venv/.stamp-run
 DEVELOPS := .venv/.stamp-dev
 NODE_READY := $(NODE_TESTS)/node_modules/.stamp
+CLIENT_READY := $(CLIENT)/node_modules/.stamp
+CLIENT_BUILT := $(CLIENT)/dist/.stamp
+NPM_CI := npm ci --no-audit --no-fund --loglevel=error
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
@@ -27,7 +31,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-install: $(DEVELOPS) $(NODE_READY) postgres ## install everything for work on the project
+install: $(DEVELOPS) $(NODE_READY) $(CLIENT_BUILT) postgres ## install everything for work on the project
 
 # Tests start their own server; only its programs must be there.
 postgres:
@@ -38,6 +42,7 @@ run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
 	$(BIN)/adk-stream serve $(AGENT) --host $(HOST) --port $(PORT) --database '$(DATABASE)' $(MODEL:%=--model %)
 
 test: install lint types ## check everything: style, types, layers, tests
+	cd $(CLIENT) && npm test --silent
 	$(BIN)/python -m pytest
 
 check: test ## what CI runs
@@ -51,8 +56,9 @@ lint: $(DEVELOPS) ## check style and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 
-types: $(DEVELOPS) ## check types
+types: $(DEVELOPS) $(CLIENT_READY) ## check types
 	$(BIN)/mypy
+	cd $(CLIENT) && npm run --silent types
 
 golden: install ## write the golden files anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests/golden --golden-update
@@ -74,7 +80,7 @@ build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build
 
 clean: ## remove caches and what was built; .venv stays
-	rm -rf dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .faults
+	rm -rf dist $(CLIENT)/dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .faults
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -91,5 +97,13 @@ $(DEVELOPS): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@ $(RUNS)
 
 $(NODE_READY): $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
-	cd $(NODE_TESTS) && npm ci --no-audit --no-fund --loglevel=error
+	cd $(NODE_TESTS) && $(NPM_CI)
+	@touch $@
+
+$(CLIENT_READY): $(CLIENT)/package.json $(CLIENT)/package-lock.json
+	cd $(CLIENT) && $(NPM_CI)
+	@touch $@
+
+$(CLIENT_BUILT): $(CLIENT_READY) $(CLIENT)/tsconfig.json $(wildcard $(CLIENT)/src/*.ts)
+	cd $(CLIENT) && npm run --silent build
 	@touch $@

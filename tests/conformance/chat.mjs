@@ -1,11 +1,11 @@
 // A stock chat without a browser: the real AbstractChat of one version with its DefaultChatTransport, or
-// its WebSocketChatTransport, driven by one JSON command per line. See README.md for the commands and
-// the answers.
+// its WebSocketChatTransport (our SocketChatTransport, where the version has none), driven by one JSON command
+// per line. See README.md for the commands and the answers.
 
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
-import { kindOf, load } from './sdk.mjs';
+import { kindOf, load, socketTransport } from './sdk.mjs';
 import { watchedSocket } from './socket.mjs';
 import { Wire } from './wire.mjs';
 
@@ -37,7 +37,7 @@ const wire = new Wire(changed);
 const socket = watchedSocket(wire);
 // A page has one, whatever chats it shows.
 const transport = options.socket
-  ? new sdk.WebSocketChatTransport({ url: options.api, webSocket: socket.Socket })
+  ? new (await socketTransport(sdk))({ url: options.api, webSocket: socket.Socket })
   : new sdk.DefaultChatTransport({ api: options.api, fetch: wire.fetch });
 const hidden = new Map(); // chats of the page that are not shown, by id
 let chat = mount({ id: options.chat, messages: [] });

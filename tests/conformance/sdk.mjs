@@ -4,8 +4,7 @@
 /** npm aliases in package.json: the newest of each line, and the last that refuses unknown fields. */
 export const VERSIONS = ['ai6', 'ai6strict', 'ai7', 'ai7strict'];
 
-/** The first and the newest that have `WebSocketChatTransport`. */
-export const SOCKET_VERSIONS = ['ai7early', 'ai7'];
+const OUR_CLIENT = '../../client/transport/dist/index.js';
 
 // `@ai-sdk/react` copied whole messages in the days of 6.0.230 and 7.0.31; it now copies each part.
 const copyWhole = value => structuredClone(value);
@@ -108,6 +107,11 @@ export async function load(version) {
   }
 
   return { sdk, createChat: init => new Chat(init) };
+}
+
+/** The class that takes a version's chats over a WebSocket: its own, or ours for one that has none. */
+export async function socketTransport(sdk) {
+  return sdk.WebSocketChatTransport ?? (await import(OUR_CLIENT)).SocketChatTransport;
 }
 
 /**

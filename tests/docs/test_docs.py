@@ -517,6 +517,17 @@ def test_the_strict_clients_are_those_that_are_tested() -> None:
     assert set(re.findall(r"\b[67]\.\d+\.\d+\b", told)) == strict
 
 
+def test_the_client_is_checked_against_what_is_tested_and_needs_what_is_told() -> None:
+    tested = json.loads(text_of("tests/conformance/package.json"))["dependencies"]
+    client = json.loads(text_of("client/transport/package.json"))
+    checked = client["devDependencies"]
+    assert (f"npm:ai@{checked['ai']}", checked["ai7"]) == (tested["ai6"], tested["ai7"])
+    told = section("docs/reference/websocket.md", "With ai 6")
+    oldest = re.findall(r"\b6\.\d+\.\d+\b", told)
+    early = tested["ai7early"].rpartition("@")[2]
+    assert client["peerDependencies"]["ai"] == f">={oldest[0]} <7 || >={early} <8"
+
+
 def raised_codes() -> dict[str, int]:
     """Return every error code of the source and the status it comes with."""
     found = {

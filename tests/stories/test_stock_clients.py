@@ -1,7 +1,7 @@
 """The stock clients of ai v6 and v7, newest and last strict ones, against the real server.
 
 No code of ours runs in the client: `AbstractChat` with `DefaultChatTransport`, and the same stories
-with v7's `WebSocketChatTransport`.
+with v7's `WebSocketChatTransport`. Only v6, which has none, is given our `SocketChatTransport`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What only `WebSocketChatTransport` does: one socket for a page, cut, shared, and misused."""
+"""What only a transport over WebSockets does: one socket for a page, cut, shared, and misused.
+
+`WebSocketChatTransport` of v7, and our `SocketChatTransport` for v6.
+"""
 
 from __future__ import annotations
 

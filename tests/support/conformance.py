@@ -20,6 +20,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import JsonValue
 
 __all__ = [
+    "CLIENT_BUILD",
     "NODE_DIR",
     "SDK_VERSIONS",
     "SOCKET_VERSIONS",
@@ -44,11 +45,12 @@ __all__ = [
 ]
 
 NODE_DIR = Path(__file__).parents[1] / "conformance"
+CLIENT_BUILD = Path(__file__).parents[2] / "client/transport/dist"
 
 SdkVersion = Literal["ai6", "ai6strict", "ai7", "ai7strict"]
 SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
-# The first and the newest that have `WebSocketChatTransport`.
-SocketVersion = Literal["ai7early", "ai7"]
+# The first and the newest that have `WebSocketChatTransport`; and the newest 6, over our own.
+SocketVersion = Literal["ai7early", "ai7", "ai6"]
 SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
 AutomaticSends = Literal["approvals", "tools", "both", "none"]
@@ -233,7 +235,8 @@ def read_with_real_clients(inputs: Sequence[ReadInput]) -> list[Reading]:
 class StockChat:
     """The chat of one version with its own transport, as `useChat` runs it in a page.
 
-    With `socket=True` that is `WebSocketChatTransport`, and `api` the address of the socket.
+    With `socket=True` that is `WebSocketChatTransport`, or for ai 6 our `SocketChatTransport`, and
+    `api` the address of the socket.
 
     Leaving the block is closing the tab: open requests are cut. Methods that send answer when the
     chat has settled (the reply has ended and no automatic send follows), or at once with
@@ -477,4 +480,6 @@ def _node(script: str, *arguments: str) -> list[str]:
         raise RuntimeError("the conformance tests need `node` (20 or newer) on the PATH")
     if not (NODE_DIR / "node_modules").is_dir():
         raise RuntimeError(f"the `ai` packages are missing in {NODE_DIR}; run `make install`")
+    if not CLIENT_BUILD.is_dir():
+        raise RuntimeError(f"the client is not built in {CLIENT_BUILD}; run `make install`")
     return [node, script, *arguments]
