@@ -16,6 +16,7 @@ from functools import partial
 from typing import assert_never
 
 import anyio
+from google.genai import types
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.draft import Draft
@@ -69,6 +70,9 @@ logger = logging.getLogger(__name__)
 
 _CALLS = "calls"
 """The topic of hints that held calls changed."""
+
+_VOICE = types.Content(role="user", parts=[types.Part(text="Voice chat")])
+"""What a chat is titled after that begins with speech."""
 
 _SWEEP = 5.0
 """How long the sweeper sleeps at most: hints may be lost, and processes die without one."""
@@ -140,7 +144,7 @@ class Conversations:
             ClientFault: the request cannot be done; the message says why and what to do.
         """
         chat_id = request.chat_id or await self._unnamed(request, user)
-        await self._check_owner(chat_id, user)
+        await self.check_owner(chat_id, user)
         instruction = interpret(request, await self._held(chat_id, user))
         match instruction:
             case Say():
@@ -158,7 +162,7 @@ class Conversations:
 
     async def resume(self, chat_id: ChatId, user: UserId) -> Reply | None:
         """Return the newest reply of the chat from its beginning, or None if there is none."""
-        await self._check_owner(chat_id, user)
+        await self.check_owner(chat_id, user)
         turn = await self._latest(chat_id)
         if turn is None:
             return None
@@ -171,7 +175,7 @@ class Conversations:
 
     async def stop(self, chat_id: ChatId, user: UserId) -> bool:
         """Stop the running turn, or give up what waits; True if there was something to stop."""
-        await self._check_owner(chat_id, user)
+        await self.check_owner(chat_id, user)
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and turn.lapsed:
             # What was cut off is not taken up again.
@@ -263,7 +267,7 @@ class Conversations:
         Raises:
             NotFound: there is no such chat, or it is not this user's.
         """
-        await self._check_owner(chat_id, user)
+        await self.check_owner(chat_id, user)
         info, events = await self.sessions.describe(chat_id, user)
         calls = await self._held(chat_id, user)
         turn = await self.stores.turns.latest(chat_id)
@@ -280,7 +284,7 @@ class Conversations:
         Raises:
             NotFound: there is no such file, or the chat is not this user's.
         """
-        await self._check_owner(chat_id, user)
+        await self.check_owner(chat_id, user)
         part = await self.sessions.artifact(chat_id, user, filename=filename, version=version)
         if part is not None and part.inline_data is not None and part.inline_data.data is not None:
             kind = part.inline_data.mime_type or "application/octet-stream"
@@ -295,7 +299,7 @@ class Conversations:
         Raises:
             NotFound: there is no such chat, or it is not this user's.
         """
-        await self._check_owner(chat_id, user)
+        await self.check_owner(chat_id, user)
         await self.sessions.describe(chat_id, user)
         async with self.turns.taken(chat_id, user):
             await self.lives.end(chat_id)
@@ -438,15 +442,29 @@ class Conversations:
             mode="live",
             reply_id=names.reply_id,
         )
-        began: object = None
         try:
             began = await self.turns.try_begin(draft)
         except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
             trace = trace_of(error)
             logger.error("turn not begun: %s", trace, extra={"chat": scope.chat_id})  # noqa: TRY400
-        if not isinstance(began, Began):
-            # Another turn has the chat: what this run knows of it is outdated.
             live.end()
+        else:
+            if not isinstance(began, Began) and not self.turns.holds(began.turn.reply_id):
+                # Another process has the chat: what this run knows of it is outdated.
+                live.end()
+
+    async def hear(self, chat_id: ChatId, user: UserId) -> LiveRun | None:
+        """Return the live run of a chat for someone who speaks; None: a reply runs in the chat.
+
+        Raises:
+            NotFound: the chat is not this user's.
+        """
+        live = self.lives.of(chat_id)
+        if live is None or live.scope.owner != user:
+            await self.check_owner(chat_id, user)
+            now = await self.stores.calls.now()
+            await self.sessions.ensure(chat_id, user, said=_VOICE, now=now)
+        return await self.lives.aloud(user, chat_id)
 
     async def _latest(self, chat_id: ChatId) -> TurnRecord | None:
         """Return the newest turn of the chat; one that lapsed is recovered first."""
@@ -513,7 +531,12 @@ class Conversations:
 
     # Whose is it
 
-    async def _check_owner(self, chat_id: ChatId, user: UserId) -> None:
+    async def check_owner(self, chat_id: ChatId, user: UserId) -> None:
+        """Check that a chat is this user's, or nobody's yet.
+
+        Raises:
+            NotFound: it is another's; a caller cannot tell from one that does not exist.
+        """
         owner = await self.stores.turns.owner_of(chat_id)
         if owner is None:
             # Rows that were read from a session tell whose it is before its first turn does.

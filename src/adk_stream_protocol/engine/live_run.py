@@ -21,6 +21,7 @@ import anyio
 from google.adk.agents.run_config import RunConfig
 from google.adk.events.event import Event
 from google.adk.runners import Runner
+from google.genai import types
 from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
@@ -106,6 +107,7 @@ class LiveRun:
         config: RunConfig,
         limits: LiveLimits,
         spoke: Callable[[LiveRun], None],
+        listeners: list[Callable[[bytes | None], None]],
     ) -> None:
         self._runner = runner
         self._config = config
@@ -117,8 +119,10 @@ class LiveRun:
         self.queue = LiveQueue(limits.requests, self._reconnected)
         self.names = TurnNames.new()
         """Of the turn that runs, or of the next one that nobody asks for."""
-        self.listeners: list[Callable[[bytes | None], None]] = []
-        """Who hears what the model says aloud; None: it was interrupted."""
+        # Who hears what the model says aloud; None: it was interrupted.
+        self._listeners = listeners
+        self.speaks = types.Modality.AUDIO in (config.response_modalities or [])
+        """Whether the model answers aloud."""
         self.failure: Exception | None = None
         """Why it ended; None: it was asked to, or the model was done."""
         self._ended = anyio.Event()
@@ -236,7 +240,7 @@ class LiveRun:
     def _take(self, event: Event) -> None:
         event.invocation_id = self.names.invocation_id
         sounds = sound_of(event)
-        for listener in self.listeners if sounds or event.interrupted else ():
+        for listener in self._listeners if sounds or event.interrupted else ():
             for sound in sounds:
                 listener(sound)
             if event.interrupted:
@@ -367,7 +371,7 @@ class LiveRun:
         longest = self._limits.idle
         if self.asks.waits:
             longest = self._limits.hold
-        elif self.listeners:
+        elif self._listeners:
             longest = math.inf
         if not self._present:
             longest = min(longest, self._limits.leave)
@@ -399,8 +403,8 @@ class LiveTurn:
                 event = await live.next()
                 if event is None:
                     return
-                yield event
                 over = self._end.feed(event, blocks=live.asks.blocks)
+                yield _without_sound(event)
                 if live.scope.stopping and not live.scope.running:
                     live.end()
         finally:
@@ -420,3 +424,12 @@ class LiveTurn:
         """End the turn though a tool still runs: it took too long, and nobody waits any more."""
         self.live.scope.stopping = True
         self.live.end()
+
+
+def _without_sound(event: Event) -> Event:
+    """Return an event without what is for the ear; such events are stored nowhere."""
+    content = event.content
+    if content is not None and sound_of(event):
+        parts = [part for part in content.parts or [] if part.inline_data is None]
+        event.content = types.Content(role=content.role, parts=parts)
+    return event

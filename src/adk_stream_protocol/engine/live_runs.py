@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -31,7 +31,10 @@ __all__ = ["LiveRuns", "Modality"]
 
 logger = logging.getLogger(__name__)
 
-Modality = Literal["auto", "text", "audio"]
+Listener: TypeAlias = Callable[[bytes | None], None]
+"""Takes what the model says aloud, as PCM of 24 kHz; None: it was interrupted."""
+
+Modality: TypeAlias = Literal["auto", "text", "audio"]
 """What a live model answers with; `auto`: sound if somebody listens, else text."""
 
 _LOOK = 5.0
@@ -56,8 +59,8 @@ class LiveRuns:
     _runs: dict[ChatId, LiveRun] = field(default_factory=dict)
     _present: Counter[ChatId] = field(default_factory=Counter)
     """How many have each chat open."""
-    _listening: Counter[ChatId] = field(default_factory=Counter)
-    """How many would hear what the model says."""
+    _listeners: dict[tuple[UserId, ChatId], list[Listener]] = field(default_factory=dict)
+    """Who hears what the model says: no one in a chat that is, or becomes, another user's."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -106,8 +109,7 @@ class LiveRuns:
         if live is not None:
             live.end()
             await live.ended()
-            if self._runs.get(chat_id) is live:
-                del self._runs[chat_id]
+            self._forget(live)
 
     async def turn(
         self, owner: UserId, chat_id: ChatId, names: TurnNames, content: types.Content
@@ -148,22 +150,46 @@ class LiveRuns:
             )
         return live.scope, [LiveTurn(live, names, _nothing_to_say)]
 
-    def listen(self, owner: UserId, chat_id: ChatId) -> LiveRun:
-        """Return the chat's run for someone who speaks and listens; opens it if need be."""
+    @contextmanager
+    def listening(self, owner: UserId, chat_id: ChatId, listener: Listener) -> Iterator[None]:
+        """Let someone hear what is said in a chat of theirs."""
+        place = (owner, chat_id)
+        listeners = self._listeners.setdefault(place, [])
+        listeners.append(listener)
+        try:
+            with self.present(chat_id):
+                yield
+        finally:
+            listeners.remove(listener)
+            if not listeners and self._listeners.get(place) is listeners:
+                del self._listeners[place]
+
+    async def aloud(self, owner: UserId, chat_id: ChatId) -> LiveRun | None:
+        """Return the chat's run for someone who speaks; None: another turn has the chat."""
         live = self.of(chat_id)
-        if live is None:
-            live = self._open(owner, chat_id, sound=True)
-            self._start(live)
+        if live is not None and (live.speaks or live.in_turn or live.asks.waits):
+            return live
+        if live is not None and self.modality == "text":
+            return live
+        turn = await self.stores.turns.latest(chat_id)
+        if turn is not None and turn.running:
+            return None
+        await self.end(chat_id)
+        live = self._open(owner, chat_id)
+        live.rest()
+        self._start(live)
         return live
 
-    def _open(self, owner: UserId, chat_id: ChatId, *, sound: bool = False) -> LiveRun:
+    def _open(self, owner: UserId, chat_id: ChatId) -> LiveRun:
+        listeners = self._listeners.setdefault((owner, chat_id), [])
         live = LiveRun(
             self.sessions.runner,
             owner=owner,
             chat_id=chat_id,
-            config=self._config(sound=sound or bool(self._listening[chat_id])),
+            config=self._config(sound=bool(listeners)),
             limits=self.limits,
             spoke=self.spoke,
+            listeners=listeners,
         )
         for _ in range(self._present[chat_id]):
             live.enter()
@@ -187,12 +213,18 @@ class LiveRuns:
                 await live.serve()
                 tasks.cancel_scope.cancel()
         finally:
-            if self._runs.get(live.chat_id) is live:
-                del self._runs[live.chat_id]
+            self._forget(live)
         if live.failure is None:
             logger.info("live run ended", extra=ids)
         else:
             logger.warning("live run broke: %s", trace_of(live.failure), extra=ids)
+
+    def _forget(self, live: LiveRun) -> None:
+        if self._runs.get(live.chat_id) is live:
+            del self._runs[live.chat_id]
+        place = (live.scope.owner, live.chat_id)
+        if not self._listeners.get(place, True):
+            del self._listeners[place]
 
     async def _watch(self, live: LiveRun) -> None:
         """End the run when another turn of the chat runs elsewhere: its session is outdated."""

@@ -131,8 +131,7 @@ class Turn:
         text = self.translator.unfinished_text
         if self.scope.stopping or self.translator.aborted:
             await self._write(self.translator.stop())
-            if text and self._last is not None and self.keep_text is not None:
-                await self.keep_text(self._last, text)
+            await self._keep(text)
         elif self.translator.failed:
             self.failed = True
             error_id = self._error_id()
@@ -141,6 +140,13 @@ class Turn:
             await self._write(self.translator.fail(_public_text(error_id)))
         else:
             await self._write(self.translator.finish())
+            if self.translator.interrupted:
+                await self._keep(text)
+
+    async def _keep(self, text: str) -> None:
+        """Store text that was shown and that ADK will not store."""
+        if text and self._last is not None and self.keep_text is not None:
+            await self.keep_text(self._last, text)
 
     async def _fail(self, error: BaseException) -> None:
         self.failed = True

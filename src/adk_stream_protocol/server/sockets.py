@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,8 +19,11 @@ from adk_stream_protocol.identifiers import UserId
 from adk_stream_protocol.ports import RunMode
 from adk_stream_protocol.server.faults import fault_response, fault_text
 from adk_stream_protocol.server.routes import Service
+from adk_stream_protocol.transports.audio import AudioSocket
 from adk_stream_protocol.transports.websocket import ChatSocket, SocketLimits
 from adk_stream_protocol.wire.dialects import AiSdkDialect
+from adk_stream_protocol.wire.profiles import Audience, Profile
+from adk_stream_protocol.wire.requests import parse_chat_id
 
 __all__ = ["socket_routes"]
 
@@ -57,36 +60,54 @@ class _Places:
                 del self.taken[user]
 
 
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """Lets sockets in, one place each."""
+
+    service: Service
+    places: _Places
+
+    @asynccontextmanager
+    async def opened(
+        self, socket: WebSocket, profile: Profile
+    ) -> AsyncIterator[tuple[UserId, Audience] | None]:
+        """Take a place and accept the socket; None: it was refused."""
+        with ExitStack() as place:
+            try:
+                user = await self.service.user(socket)
+                audience = self.service.audience(profile, socket.query_params.get("sdk"))
+                place.enter_context(self.places.for_one(user))
+            except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
+                await _deny(socket, _denial(error))
+                yield None
+                return
+            # A browser that offered some fails unless it gets one.
+            await socket.accept(next(iter(socket.scope.get("subprotocols", [])), None))
+            yield user, audience
+
+
 def socket_routes(service: Service) -> APIRouter:
-    """Return the route of `WebSocketChatTransport`."""
+    """Return the routes of sockets: chats, and the sound beside them."""
     router = APIRouter()
     settings = service.settings
-    places = _Places(settings.max_sockets)
+    door = _Door(service, _Places(settings.max_sockets))
     dialect = AiSdkDialect(max_depth=settings.json_depth)
     limits = SocketLimits(frame_bytes=settings.frame_bytes, send_seconds=settings.send_seconds)
 
     async def serve(socket: WebSocket, mode: RunMode) -> None:
-        with ExitStack() as place:
-            try:
-                user = await service.user(socket)
-                audience = service.audience("ai-sdk", socket.query_params.get("sdk"))
-                place.enter_context(places.for_one(user))
-            except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
-                await _deny(socket, _denial(error))
-                return
-            # A browser that offered some fails unless it gets one.
-            await socket.accept(next(iter(socket.scope.get("subprotocols", [])), None))
-            await ChatSocket(
-                socket,
-                service.conversations,
-                user=user,
-                audience=audience,
-                dialect=dialect,
-                explain=fault_text,
-                meters=service.meters,
-                mode=mode,
-                limits=limits,
-            ).serve()
+        async with door.opened(socket, "ai-sdk") as client:
+            if client is not None:
+                await ChatSocket(
+                    socket,
+                    service.conversations,
+                    user=client[0],
+                    audience=client[1],
+                    dialect=dialect,
+                    explain=fault_text,
+                    meters=service.meters,
+                    mode=mode,
+                    limits=limits,
+                ).serve()
 
     @router.websocket("/api/chat/ws")
     async def chat_socket(socket: WebSocket) -> None:
@@ -95,6 +116,19 @@ def socket_routes(service: Service) -> APIRouter:
     @router.websocket("/api/chat/live")
     async def live_socket(socket: WebSocket) -> None:
         await serve(socket, "live")
+
+    @router.websocket("/api/chat/{chat_id}/audio")
+    async def audio_socket(socket: WebSocket, chat_id: str) -> None:
+        async with door.opened(socket, "ai-sdk") as client:
+            if client is not None:
+                await AudioSocket(
+                    socket,
+                    service.conversations,
+                    user=client[0],
+                    chat_id=parse_chat_id(chat_id),
+                    explain=fault_text,
+                    send_seconds=settings.send_seconds,
+                ).serve()
 
     return router
 

@@ -87,6 +87,8 @@ class EventTranslator:
     """ADK says the run was stopped."""
     failed: bool = False
     """An event reported that the run broke."""
+    interrupted: bool = False
+    """The user spoke while the model did."""
     _blocks: TextBlocks = field(default_factory=TextBlocks)
     _sources: Sources = field(default_factory=Sources)
     _tools: ToolCalls = field(default_factory=ToolCalls)
@@ -114,14 +116,16 @@ class EventTranslator:
         yield StartChunk(self.message_id)
 
     def feed(self, event: Event) -> Iterator[Entry]:
-        """Yield what an event adds to the message. User events add nothing."""
+        """Yield what an event adds to the message; what the user says is only shown, not kept."""
         if event.author == "user":
+            yield from self._heard(event)
             return
         lane: Lane = (event.author, event.branch or "")
         self._note(event)
         yield from self._agent_change(event)
         for part in (event.content.parts if event.content else None) or []:
             yield from self._part(part, event, lane)
+        yield from self._spoken(event, lane)
         for chunk in self._sources.of(event):
             yield from self._step()
             yield chunk
@@ -218,6 +222,9 @@ class EventTranslator:
             self._reason = reason
         if event.error_code == ABORTED:
             self.aborted = True
+        if event.interrupted:
+            self.interrupted = True
+            self._metadata["interrupted"] = True
         self.failed = self.failed or is_failure(event)
         if not event.partial and event.usage_metadata is not None:
             self.usage.add(event.usage_metadata)
@@ -254,6 +261,23 @@ class EventTranslator:
             if isinstance(chunk, TextStartChunk | ReasoningStartChunk):
                 yield from self._step(starting=lane)
             yield chunk
+
+    def _heard(self, event: Event) -> Iterator[Entry]:
+        """Yield what was understood of the user's voice so far."""
+        heard = event.input_transcription
+        if heard is not None and heard.text:
+            told: JsonObject = {"side": "input", "text": heard.text, "final": not event.partial}
+            yield DataChunk("adk-transcription", told, transient=True)
+
+    def _spoken(self, event: Event, lane: Lane) -> Iterator[Entry]:
+        """Yield the words of what the model says aloud: they are the answer's text."""
+        said = event.output_transcription
+        if said is None or not said.text:
+            return
+        yield from self._text(types.Part(text=said.text), event, lane)
+        if not event.partial:
+            yield from self._blocks.end_response(lane)
+            self._step_over = self._step_open
 
     def _other(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
         if not is_media(part) and not is_code(part):

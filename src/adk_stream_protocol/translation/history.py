@@ -123,8 +123,13 @@ def past_turns(events: Sequence[Event]) -> list[PastTurn]:
         if turn is None:
             turn = turns[event.invocation_id] = _turn(event)
         turn.events.append(event)
+        said = _speech(event)
         if turn.said is None:
-            turn.said = _speech(event)
+            turn.said = said
+        elif said is not None and event.input_transcription is not None:
+            # The user went on speaking.
+            parts = [*(turn.said.parts or []), *(said.parts or [])]
+            turn.said = types.Content(role="user", parts=parts)
     return list(turns.values())
 
 

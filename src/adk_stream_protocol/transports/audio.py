@@ -1,0 +1,142 @@
+"""Sound beside a live chat: what the microphone hears in, what the model says out.
+
+Binary frames are PCM, 16 bits, one channel, little-endian: 16 kHz from the client, 24 kHz to it.
+Text frames are JSON: the client says `{"type":"end"}` when the microphone is off, the server says
+`{"type":"interrupted"}` when what was sent and not played yet is to be dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import anyio
+from google.genai import types
+from starlette.types import Message
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.errors import BadFrame, ClientFault
+from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.wire.values import as_object, dumps, parse_json
+
+__all__ = ["AudioSocket", "heard"]
+
+logger = logging.getLogger(__name__)
+
+_KIND: Final = "audio/pcm;rate=16000"
+_POLICY: Final = 1008
+_MOST_BYTES: Final = 64 * 1024
+_MOST_UNSENT: Final = 600
+"""How many pieces of sound may wait for a client: about a minute."""
+
+
+def heard(pcm: bytes) -> types.Blob:
+    """Return what a microphone heard, as ADK takes it.
+
+    Raises:
+        BadFrame: these are no samples.
+    """
+    if len(pcm) > _MOST_BYTES:
+        raise BadFrame(f"A piece of sound may have at most {_MOST_BYTES} bytes. Send smaller ones.")
+    if len(pcm) % 2:
+        raise BadFrame("Sound is 16-bit PCM: an even number of bytes.")
+    return types.Blob(data=pcm, mime_type=_KIND)
+
+
+@dataclass(slots=True)
+class AudioSocket:
+    """One socket of one user's chat."""
+
+    socket: WebSocket
+    conversations: Conversations
+    user: UserId
+    chat_id: ChatId
+    explain: Callable[[Exception], str]
+    """Logs a fault and returns what the client may know of it."""
+    send_seconds: float = 20.0
+
+    async def serve(self) -> None:
+        """Carry sound both ways until the client leaves, or is dropped because it takes none."""
+        try:
+            await self.conversations.check_owner(self.chat_id, self.user)
+        except ClientFault as fault:
+            await self.socket.close(_POLICY, self.explain(fault))
+            return
+        unsent = _Unsent()
+        with self.conversations.lives.listening(self.user, self.chat_id, unsent.put):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._send_all, unsent, tasks.cancel_scope)
+                while (message := await self.socket.receive())["type"] != "websocket.disconnect":
+                    try:
+                        await self._take(message)
+                    except Exception as error:  # noqa: BLE001  # the edge: the socket goes on
+                        await self._refuse(error, unsent)
+                tasks.cancel_scope.cancel()
+
+    async def _take(self, message: Message) -> None:
+        pcm, text = message.get("bytes"), message.get("text")
+        live = await self.conversations.hear(self.chat_id, self.user)
+        if live is None:
+            # Nobody would hear it: another reply runs in this chat.
+            return
+        if pcm:
+            live.queue.send_realtime(heard(pcm))
+        elif as_object(parse_json(text or "null", max_depth=4)).get("type") == "end":
+            live.queue.send_audio_stream_end()
+        else:
+            raise BadFrame('Send binary frames of PCM, or the text {"type":"end"}.')
+
+    async def _refuse(self, error: Exception, unsent: _Unsent) -> None:
+        text = self.explain(error)
+        unsent.say(dumps({"type": "error", "errorText": text}))
+        if not isinstance(error, ClientFault):
+            logger.warning("sound not taken", extra={"chat": self.chat_id})
+
+    async def _send_all(self, unsent: _Unsent, scope: anyio.CancelScope) -> None:
+        try:
+            while (frame := await unsent.next()) is not None:
+                if isinstance(frame, str):
+                    write = partial(self.socket.send_text, frame)
+                else:
+                    write = partial(self.socket.send_bytes, frame)
+                with anyio.fail_after(self.send_seconds):
+                    await write()
+            await self.socket.close(1013, "Too slow. Connect again.")
+        except (TimeoutError, WebSocketDisconnect, RuntimeError):
+            logger.warning("socket dropped")
+        scope.cancel()
+
+
+class _Unsent:
+    """What waits to be sent; a client that takes nothing for too long is given up."""
+
+    def __init__(self) -> None:
+        self._frames: deque[bytes | str] = deque()
+        self._more = anyio.Event()
+        self._too_slow = False
+
+    def put(self, sound: bytes | None) -> None:
+        """Add what the model says; None: what waits is not to be heard any more."""
+        if sound is None:
+            self._frames.clear()
+            self.say(dumps({"type": "interrupted"}))
+            return
+        self._too_slow = self._too_slow or len(self._frames) >= _MOST_UNSENT
+        self.say(sound)
+
+    def say(self, frame: bytes | str) -> None:
+        """Add a frame."""
+        self._frames.append(frame)
+        more, self._more = self._more, anyio.Event()
+        more.set()
+
+    async def next(self) -> bytes | str | None:
+        """Return the next frame; None: the client is too slow."""
+        while not self._frames:
+            await self._more.wait()
+        return None if self._too_slow else self._frames.popleft()
