@@ -61,7 +61,7 @@ types: $(DEVELOPS) $(CLIENT_READY) ## check types
 	cd $(CLIENT) && npm run --silent types
 
 golden: install ## write the golden files anew; look at the difference before you commit it
-	$(BIN)/python -m pytest tests/golden --golden-update
+	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py --golden-update
 
 faults: install ## kill servers by chance; KILLS=5000 CUTS=10000, SEED= to repeat; writes docs/reference/faults.md
 	PYTHONPATH=src:tests $(BIN)/python -m faults.campaign --kills $(KILLS) $(SEED:%=--seed %) \

@@ -17,3 +17,7 @@ def postgres() -> Iterator[PostgresServer]:
     """A real server for all tests that want one; each makes a database of its own."""
     with postgres_server() as server:
         yield server
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden-update", action="store_true", help="write the golden files anew")

@@ -92,11 +92,12 @@ class Socket:
 async def opened(
     url: str,
     *,
+    route: str = "ws",
     query: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Socket]:
     """Open a socket to a server."""
-    address = socket_url(url, **(query or {}))
+    address = socket_url(url, route, **(query or {}))
     async with connect(
         address, additional_headers=headers, compression=None, max_size=None, proxy=None
     ) as connection:

@@ -423,7 +423,9 @@ class LiveTurn:
     def abandon(self) -> None:
         """End the turn though a tool still runs: it took too long, and nobody waits any more."""
         self.live.scope.stopping = True
-        self.live.end()
+        if self.live.scope.running:
+            self.live.end()
+        # Else one has just ended, and ADK is about to tell its result.
 
 
 def _without_sound(event: Event) -> Event:
