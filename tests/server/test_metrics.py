@@ -140,7 +140,7 @@ async def test_label_values_of_any_kind_are_read_back_as_they_were() -> None:
 
     pending = Probe(unanswered)
     async with pending.serving():
-        text = await Readings(meters, ChatTurns(memory_stores()), pending).text()
+        text = await Readings(meters, ChatTurns(memory_stores()), lambda: 0, pending).text()
     found = samples(text)
     assert found[("calls_held_total", odd)] == 1
     assert ("pending_approvals",) not in found, "what is not known is not told"

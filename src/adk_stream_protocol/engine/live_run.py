@@ -37,6 +37,9 @@ __all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames"]
 logger = logging.getLogger(__name__)
 
 
+_EXPIRES_WITHIN: Final = 15.0
+"""How long it may take until an expired call is noticed."""
+
 _MOST_RESTARTS: Final = 2
 """How often one turn's connection may break before it answers."""
 
@@ -115,7 +118,9 @@ class LiveRun:
         # Called when someone speaks whom nobody asked to.
         self._spoke = spoke
         self.asks = Asking(chat_id, self._place)
-        self.scope = RunScope(owner, chat_id, holder=ReplyId(""), asks=self.asks)
+        self.scope = RunScope(
+            owner, chat_id, holder=ReplyId(""), asks=self.asks, inner_seconds=limits.hold
+        )
         self.queue = LiveQueue(limits.requests, self._reconnected)
         self.names = TurnNames.new()
         """Of the turn that runs, or of the next one that nobody asks for."""
@@ -369,11 +374,14 @@ class LiveRun:
 
     def _due(self) -> float:
         longest = self._limits.idle
-        if self.asks.waits:
+        if self.asks.waits_inside:
+            # Such calls expire first, and the run goes on.
+            longest = self._limits.hold + _EXPIRES_WITHIN
+        elif self.asks.waits:
             longest = self._limits.hold
         elif self._listeners:
             longest = math.inf
-        if not self._present:
+        if not self._present and not self.asks.waits_inside:
             longest = min(longest, self._limits.leave)
         return self._rests_since + longest
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Sequence,
+)
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,13 +23,13 @@ from anyio.abc import TaskGroup
 from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK has no __all__
     RunConfig,
     StreamingMode,
-    ToolThreadPoolConfig,
 )
 from google.adk.events.event import Event
 from google.genai import types
 
 from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, LiveTurn, TurnNames
 from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.engine.tool_threads import off_the_loop
 from adk_stream_protocol.errors import NotRunning, trace_of
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
@@ -56,6 +64,8 @@ class LiveRuns:
     """Called when someone speaks whom nobody asked to."""
     _tasks: TaskGroup | None = None
     """Owns the runs; None while the server is not running."""
+    _threads: ThreadPoolExecutor = field(init=False)
+    """Where plain functions run; there while the server runs."""
     _runs: dict[ChatId, LiveRun] = field(default_factory=dict)
     _present: Counter[ChatId] = field(default_factory=Counter)
     """How many have each chat open."""
@@ -67,6 +77,7 @@ class LiveRuns:
         """Let live runs run until the block ends."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            self._threads = ThreadPoolExecutor(self.tool_threads, "adk_stream_tool")
             try:
                 yield
             finally:
@@ -77,8 +88,9 @@ class LiveRuns:
                     for live in list(self._runs.values()):
                         await live.ended()
                 tasks.cancel_scope.cancel()
+                # What still runs there ends by itself; nobody waits for it any more.
+                self._threads.shutdown(wait=False)
 
-    @property
     def count(self) -> int:
         """How many run in this process."""
         return len(self._runs)
@@ -87,6 +99,11 @@ class LiveRuns:
         """Return the chat's run, if it has one that goes on."""
         live = self._runs.get(chat_id)
         return None if live is None or live.is_over else live
+
+    def wait_for(self, chat_id: ChatId, requests: Collection[str]) -> bool:
+        """Whether the chat's run waits for the answers to these requests."""
+        live = self.of(chat_id)
+        return live is not None and live.asks.waits_for(requests)
 
     @contextmanager
     def present(self, chat_id: ChatId) -> Iterator[None]:
@@ -210,7 +227,8 @@ class LiveRuns:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch, live)
-                await live.serve()
+                with off_the_loop(self._threads):
+                    await live.serve()
                 tasks.cancel_scope.cancel()
         finally:
             self._forget(live)
@@ -266,7 +284,6 @@ class LiveRuns:
             context_window_compression=types.ContextWindowCompressionConfig(
                 sliding_window=types.SlidingWindow()
             ),
-            tool_thread_pool_config=ToolThreadPoolConfig(max_workers=self.tool_threads),
         )
 
 

@@ -215,36 +215,34 @@ class Preparation:
         turn = await self._past(draft.chat_id, draft.owner, invocation)
         translator, opening = await self._resumed(turn, calls)
         # ADK reads the answers of one agent at a time: the last user event, in its own branch.
+        known = _requests(turn.events)
+        if not self.modes.lives.wait_for(draft.chat_id, [call.request_id for call in calls]):
+            # Those of a live run that has ended can be told of, but not acted on.
+            calls = [call for call in calls if call.request_id in known]
         answers = [answers_content(own) for own in by_lane(calls)]
         scope, runs = await self.modes.runs(draft, turn, answers)
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
     async def settle(self, draft: Draft, turn: Turn) -> None:
         """Look at answers that ADK was to get: those it has not got can be delivered again."""
-        stored = await self._responses(draft.chat_id, draft.owner)
+        events = await self.sessions.events(draft.chat_id, draft.owner)
+        stored, asked = _responses(events), _requests(events)
         lost: list[ApprovalId] = []
         for call in await self.ledger.calls.of_chat(draft.chat_id):
             if call.delivered_in != draft.reply_id or call.automatic:
                 # What a policy decided was never ADK's to get.
                 continue
-            if call.state is CallState.APPROVED and (turn.stopped or call.request_id in stored):
-                # Stopped; or ADK has the answer and will not ask again. The tool never started.
+            over = turn.stopped or call.request_id in stored or call.request_id not in asked
+            if call.state is CallState.APPROVED and over:
+                # Stopped; or ADK has the answer and will not ask again; or the request was made
+                # inside a live run that has ended. The tool never started.
                 await self.ledger.calls.abort(call.approval_id)
-            elif call.request_id not in stored and not turn.stopped:
+            elif not over:
                 lost.append(call.approval_id)
         if lost:
             await self.ledger.calls.undeliver(lost)
             # The same answers will be delivered by another turn: this one's key must be free.
             turn.failed = True
-
-    async def _responses(self, chat_id: ChatId, owner: UserId) -> set[str]:
-        """Return the requests that the session holds the user's answers to."""
-        return {
-            response.id or ""
-            for event in await self.sessions.events(chat_id, owner)
-            if event.author == "user"
-            for response in event.get_function_responses()
-        }
 
     async def _prepare_note(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
@@ -264,6 +262,11 @@ class Preparation:
             for call in answered
         }
         translator, told = retell(turn, {**calls, **asked}, self.options)
+        known = _requests(turn.events)
+        for call in asked.values():
+            if call.request_id not in known:
+                # Asked for inside a live run: the session does not tell of it.
+                told += translator.hold(call_held(call))
         told += translator.close()
         told.append(OwnBegins())
         told += translator.begin()
@@ -366,6 +369,21 @@ class Preparation:
 
     async def _calls(self, chat_id: ChatId) -> dict[str, HeldCall]:
         return {call.request_id: call for call in await self.ledger.calls.of_chat(chat_id)}
+
+
+def _responses(events: Iterable[Event]) -> set[str]:
+    """Return the requests that the session holds the user's answers to."""
+    return {
+        response.id or ""
+        for event in events
+        if event.author == "user"
+        for response in event.get_function_responses()
+    }
+
+
+def _requests(events: Iterable[Event]) -> set[str]:
+    """Return the requests that the session holds."""
+    return {call.id or "" for event in events for call in event.get_function_calls()}
 
 
 def by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:

@@ -183,6 +183,7 @@ class Turn:
             lane=lane_of(self._last) if self._last is not None else "",
             schema=self.scope.schemas.get((agent, held.tool_name)),
             rule=self.scope.rule_for(held),
+            patience=self.scope.patience_for(held),
         )
         return dataclasses.replace(
             held,

@@ -81,11 +81,23 @@ class Asking:
         self._results: dict[str, dict[str, types.Part | None]] = {}
         # What waits, by ADK's name of the request.
         self._waiting: dict[str, _Asked] = {}
+        # The calls of agents' tools that were asked for and have not ended.
+        self._asked_inside: set[str] = set()
 
     @property
     def waits(self) -> bool:
         """Whether some call waits for an answer."""
         return bool(self._waiting)
+
+    def is_inner(self, request_id: str) -> bool:
+        """Whether a request is one of an agent's tool, which only this run can act on."""
+        asked = self._waiting.get(request_id)
+        return asked is not None and not self._is_outer(asked.tool_context)
+
+    @property
+    def waits_inside(self) -> bool:
+        """Whether some call waits that only this run can act on."""
+        return any(map(self.is_inner, self._waiting))
 
     @property
     def blocks(self) -> bool:
@@ -108,6 +120,8 @@ class Asking:
         batch = await self._batch(tool, tool_context)
         batch.asked[asked.call_id] = asked
         self._waiting[asked.request_id] = asked
+        if not self._is_outer(tool_context):
+            self._asked_inside.add(asked.call_id)
         try:
             await self._tell_if_complete(batch)
             await asked.released.wait()
@@ -117,6 +131,11 @@ class Asking:
     async def ended(self, tool: BaseTool, tool_context: ToolContext, result: object) -> None:
         """Note how a call ended beside which others may be asked for."""
         call_id = tool_context.function_call_id or ""
+        if call_id in self._asked_inside:
+            # Its result is stored in a session that nobody reads.
+            self._asked_inside.discard(call_id)
+            content = types.Content(role="user", parts=[_response(call_id, tool.name, result)])
+            self._place([Event(author=tool_context.agent_name, content=content)], frozenset())
         event = event_of(call_id, tool_context)
         if event is None or _is_non_blocking(tool) or len(event.get_function_calls()) == 1:
             return

@@ -308,6 +308,7 @@ class Gate(BasePlugin):
     ) -> dict[str, Any] | None:
         """Ask within the run, and wait; None: the call may run now."""
         assert scope.asks is not None, "only a live run waits"
+        await self._note_schema(scope, tool, tool_context)
         await scope.asks.ask(tool, tool_args, tool_context, asked)
         scope.asking -= 1
         if scope.stopping:
@@ -315,6 +316,16 @@ class Gate(BasePlugin):
         # ADK's own gate comes next, and finds it confirmed.
         tool_context.tool_confirmation = ToolConfirmation(confirmed=True, payload=asked.payload)
         return await self._resume(scope, tool, tool_args, tool_context)
+
+    async def _note_schema(
+        self, scope: RunScope, tool: BaseTool, tool_context: ToolContext
+    ) -> None:
+        """Remember how a tool's arguments may be edited: a live run does not show its requests."""
+        if self._policy.rule_of(tool).editable:
+            request = LlmRequest()
+            await tool.process_llm_request(tool_context=tool_context, llm_request=request)
+            for name, schema in schemas_of(request, lambda _name: True):
+                scope.schemas[tool_context.agent_name, name] = schema
 
     async def _ask_again(
         self,

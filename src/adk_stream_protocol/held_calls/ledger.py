@@ -64,6 +64,7 @@ class Ledger:
         lane: str = "",
         schema: JsonObject | None = None,
         rule: ToolRule | None = None,
+        patience: float | None = None,
     ) -> HeldCall:
         """Store that a call waits, its arguments frozen; idempotent.
 
@@ -75,6 +76,7 @@ class Ledger:
             lane: which agent of the turn asks.
             schema: what the tool's arguments must look like; None: not known.
             rule: the rule of the very tool; None: not known, the one of its name counts.
+            patience: how long it waits at most; None: as long as the rule says.
         """
         if rule is None:
             # The name does not tell what a tool in a toolset carries; the gate refuses the call
@@ -86,6 +88,7 @@ class Ledger:
         now = await self.calls.now()
         arguments = as_object(held.input)
         expires_in = self.policy.expires_in if rule.expires_in is None else rule.expires_in
+        expires_in = expires_in if patience is None else min(expires_in, patience)
         call = await self.calls.open(
             HeldCall(
                 approval_id=ApprovalId(held.approval_id),

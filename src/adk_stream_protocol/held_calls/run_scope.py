@@ -39,6 +39,10 @@ class Asks(Protocol):
         """Ask for a call; returns when its answer may be acted on."""
         ...
 
+    def is_inner(self, request_id: str) -> bool:
+        """Whether a request is one of an agent's tool, which only this run can act on."""
+        ...
+
     async def ended(self, tool: BaseTool, tool_context: ToolContext, result: object) -> None:
         """Note how a call ended beside which others may be asked for."""
         ...
@@ -90,8 +94,15 @@ class RunScope:
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
     asks: Asks | None = None
     """None: ADK asks by itself, and ends the run."""
+    inner_seconds: float = 0.0
+    """How long calls wait that only this very run can act on."""
     live: LiveTurnIds | None = None
     """The turn of a live run; None: ADK's own ids are the turn's."""
+
+    def patience_for(self, held: CallHeld) -> float | None:
+        """Return how long a call may wait at most; None: as long as its rule says."""
+        is_inner = self.asks is not None and self.asks.is_inner(held.request_id)
+        return self.inner_seconds if is_inner else None
 
     def turn_of(self, tool_context: ToolContext) -> InvocationId:
         """Return the turn that a call belongs to."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import product
@@ -60,6 +60,8 @@ class Readings:
 
     meters: Meters
     turns: ChatTurns
+    live_runs: Callable[[], int]
+    """How many live runs this process has."""
     pending: Probe[int]
     """How many approvals wait, in the whole database."""
 
@@ -75,6 +77,8 @@ class Readings:
             yield from _family("pending_approvals", "gauge", about, [({}, pending)])
         about = "Turns that run in this process."
         yield from _family("running_turns", "gauge", about, [({}, self.turns.running)])
+        about = "Live runs of this process, those that wait included."
+        yield from _family("live_runs", "gauge", about, [({}, self.live_runs())])
         about = "Replies that this process is sending."
         yield from _family("open_streams", "gauge", about, [({}, self.meters.open_streams)])
         for name, counter in _COUNTERS.items():

@@ -116,7 +116,7 @@ def _router(service: Service) -> APIRouter:
     conversations = service.conversations
     stores = conversations.stores
     answering, pending = Probe(stores.calls.now), Probe(stores.calls.count_pending)
-    readings = Readings(service.meters, conversations.turns, pending)
+    readings = Readings(service.meters, conversations.turns, conversations.lives.count, pending)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:

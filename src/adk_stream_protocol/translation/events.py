@@ -132,6 +132,21 @@ class EventTranslator:
         if not event.partial:
             yield from self._complete(event, lane)
 
+    def hold(self, held: CallHeld) -> Iterator[Entry]:
+        """Yield that a call waits, after the call itself if it was not shown."""
+        if held.call_id not in self._tools:
+            if self._tools.any_open(self._step_calls):
+                # An agent that is a tool asks. The client's helper only looks at the last step,
+                # and would wait for that tool's result for ever.
+                for call_id in self._step_calls:
+                    self._tools.hold_open(call_id)
+                yield from self._close_step()
+            yield from self._step()
+            self._step_calls.add(held.call_id)
+            yield from self._tools.show(held.call_id, held.tool_name, _shown(held))
+        self._tools.hold(held.call_id)
+        yield held
+
     def answer(self, answered: CallAnswered) -> Iterator[Entry]:
         """Yield the end of a held call's wait; a call that may not run is settled by it."""
         self._step_owed = True
@@ -372,13 +387,12 @@ class EventTranslator:
             self._signing_in[held.call_id] = waiting
             self._tools.hide(held.call_id)
             self._tools.hold(waiting)
-        elif held.call_id not in self._tools:
-            yield from self._blocks.pause(lane)
-            yield from self._step()
-            self._step_calls.add(held.call_id)
-            yield from self._tools.show(held.call_id, held.tool_name, _shown(held))
-        self._tools.hold(held.call_id)
-        yield held
+            self._tools.hold(held.call_id)
+            yield held
+        else:
+            if held.call_id not in self._tools:
+                yield from self._blocks.pause(lane)
+            yield from self.hold(held)
 
     def _response(self, response: types.FunctionResponse, event: Event) -> Iterator[Entry]:
         call_id = response.id or ""

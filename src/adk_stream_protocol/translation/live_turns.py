@@ -56,6 +56,9 @@ class LiveTurnEnd:
         long_running = call.id in (event.long_running_tool_ids or ())
         if is_request(call.name) and long_running:
             held = held_request(call, invocation_id=event.invocation_id)
+            if held is not None and held.call_id not in self._open:
+                # Asked by an agent that is a tool: the calls that run wait for it.
+                self._asked |= self._open
             if held is not None:
                 self._open.add(held.call_id)
                 self._asked.add(held.call_id)

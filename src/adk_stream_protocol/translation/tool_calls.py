@@ -93,6 +93,11 @@ class ToolCalls:
         if call is not None:
             call.held = True
 
+    def hold_open(self, call_id: str) -> None:
+        """Remember that a call waits for another one that waits for the client."""
+        if self.owes_result(call_id):
+            self.hold(call_id)
+
     def release(self, call_id: str, *, settled: bool) -> None:
         """Remember that the wait is over; `settled` if the call will not run."""
         call = self._calls.get(call_id)
