@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import anyio
 from google.adk.agents.live_request_queue import LiveRequest, LiveRequestQueue
@@ -19,7 +19,7 @@ __all__ = ["LiveQueue"]
 class LiveQueue(LiveRequestQueue):
     """ADK's own queue has no bound, and nobody can see from it that ADK connects anew."""
 
-    def __init__(self, bound: int, lost: Callable[[], None]) -> None:
+    def __init__(self, bound: int, lost: Callable[[], None], names: Mapping[str, str]) -> None:
         super().__init__()
         self._bound = bound
         # Tells that ADK has made another connection.
@@ -30,7 +30,7 @@ class LiveQueue(LiveRequestQueue):
         # ADK reads in a task of each connection; None before the first.
         self._reader: object = None
         # The model's own names of calls that had to be renamed.
-        self.names: dict[str, str] = {}
+        self._names = names
 
     @property
     @override
@@ -96,15 +96,15 @@ class LiveQueue(LiveRequestQueue):
     def _named(self, content: types.Content) -> types.Content:
         """Return results under the names that the model itself gave to its calls."""
         parts = content.parts or []
-        if not self.names or not _is_response(content):
+        if not self._names or not _is_response(content):
             return content
         return types.Content(role=content.role, parts=[self._renamed(part) for part in parts])
 
     def _renamed(self, part: types.Part) -> types.Part:
         response = part.function_response
-        if response is None or response.id not in self.names:
+        name = None if response is None else self._names.get(response.id or "")
+        if response is None or name is None:
             return part
-        name = self.names[response.id]
         return part.model_copy(
             update={"function_response": response.model_copy(update={"id": name})}
         )

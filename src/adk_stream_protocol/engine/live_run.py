@@ -110,6 +110,7 @@ class LiveRun:
         config: RunConfig,
         limits: LiveLimits,
         spoke: Callable[[LiveRun], None],
+        store: Callable[[LiveRun, types.Content], Awaitable[None]],
         listeners: list[Callable[[bytes | None], None]],
     ) -> None:
         self._runner = runner
@@ -117,11 +118,13 @@ class LiveRun:
         self._limits = limits
         # Called when someone speaks whom nobody asked to.
         self._spoke = spoke
+        # Stores what the user said.
+        self._store = store
         self.asks = Asking(chat_id, self._place)
         self.scope = RunScope(
             owner, chat_id, holder=ReplyId(""), asks=self.asks, inner_seconds=limits.hold
         )
-        self.queue = LiveQueue(limits.requests, self._reconnected)
+        self.queue = self._new_queue()
         self.names = TurnNames.new()
         """Of the turn that runs, or of the next one that nobody asks for."""
         # Who hears what the model says aloud; None: it was interrupted.
@@ -137,6 +140,8 @@ class LiveRun:
         self._in_turn = False
         self._is_speaking = False
         """The model has begun to answer and not ended."""
+        self._speaker = ""
+        """The agent that spoke last; empty before the first."""
         self._connects_anew = False
         """ADK is about to connect for another agent."""
         self._can_resume = False
@@ -184,15 +189,21 @@ class LiveRun:
                 if not self._is_restarting:
                     break
                 self._restarts += 1
-                self.queue = LiveQueue(self._limits.requests, self._reconnected)
+                self.queue = self._new_queue()
         finally:
             self._ended.set()
             self.queue.close()
             self._notify()
 
+    def _new_queue(self) -> LiveQueue:
+        return LiveQueue(self._limits.requests, self._reconnected, self.scope.names)
+
     async def _run_once(self) -> None:
         self._task = asyncio.current_task()
         try:
+            if self.scope.said is not None:
+                # It lay in the queue when the connection broke; so the history gets it.
+                await self._store(self, self.scope.said)
             await self._follow()
         except asyncio.CancelledError:
             if not self._asked_to_end and not self._is_restarting:
@@ -263,7 +274,7 @@ class LiveRun:
     def _note(self, event: Event, *, begins: bool) -> None:
         """Remember what a lost connection would cost."""
         if begins and event.author != "user":
-            self._is_speaking = True
+            self._is_speaking, self._speaker = True, event.author
         if event.turn_complete or event.get_function_responses():
             self._is_speaking = False
         if event.actions.transfer_to_agent:
@@ -296,15 +307,25 @@ class LiveRun:
         if self.scope.running:
             return
         if self._in_turn and self._is_speaking:
-            self._take(Event(author="model", interrupted=True))
-            self._take(Event(author="model", turn_complete=True))
+            self._take(
+                Event(
+                    author=self._speaker,
+                    interrupted=True,
+                    turn_complete=True,
+                    # What was said of the answer is stored like this.
+                    custom_metadata=dict(self.names.ids().stamp),
+                )
+            )
         elif self._in_turn or not self._can_resume:
             # The model may never have got what it was given last; the session has it.
             self._restart()
 
     def _restart(self) -> None:
         """Run anew, from what the session holds."""
-        if self._restarts >= _MOST_RESTARTS or not self._in_turn:
+        if self._restarts >= _MOST_RESTARTS and self._in_turn:
+            self.failure = ConnectionError("The model's connection was lost again and again.")
+            self.end()
+        elif not self._in_turn:
             self.end()
         elif self._task is not None and not self._is_restarting:
             self._is_restarting = True
@@ -326,6 +347,11 @@ class LiveRun:
         return self._ready.popleft()
 
     # Turns
+
+    def say(self, content: types.Content) -> None:
+        """Give the model what the user typed."""
+        self.queue.send_content(content)
+        self.scope.said = content
 
     def begin(self, names: TurnNames) -> None:
         """Let a turn follow the run from here."""

@@ -48,6 +48,10 @@ Modality: TypeAlias = Literal["auto", "text", "audio"]
 _LOOK = 5.0
 """How often a chat is looked at without a hint: hints may be lost."""
 
+_GOODBYE = 1.0
+"""How long a run may take to end before another begins. All that it does by then is to close the
+model's connection, which takes ten seconds if the model has sent more than was read."""
+
 
 @dataclass(slots=True)
 class LiveRuns:
@@ -125,7 +129,8 @@ class LiveRuns:
         live = self._runs.get(chat_id)
         if live is not None:
             live.end()
-            await live.ended()
+            with anyio.move_on_after(_GOODBYE):
+                await live.ended()
             self._forget(live)
 
     async def turn(
@@ -206,6 +211,7 @@ class LiveRuns:
             config=self._config(sound=bool(listeners)),
             limits=self.limits,
             spoke=self.spoke,
+            store=self._store,
             listeners=listeners,
         )
         for _ in range(self._present[chat_id]):
@@ -265,12 +271,15 @@ class LiveRuns:
 
         Sent after the history, it would come second: the model answers whatever is open there.
         """
+        await self._store(live, content)
+        self._start(live)
+
+    async def _store(self, live: LiveRun, content: types.Content) -> None:
         await self.sessions.append(
             live.chat_id, live.scope.owner, Event(author="user", content=content)
         )
         if live.scope.stored is not None:
             await live.scope.stored()
-        self._start(live)
 
     def _config(self, *, sound: bool) -> RunConfig:
         aloud = self.modality == "audio" or (self.modality == "auto" and sound)
@@ -295,7 +304,7 @@ def _answered(content: types.Content) -> Sequence[str]:
 
 
 async def _say(live: LiveRun, content: types.Content) -> None:
-    live.queue.send_content(content)
+    live.say(content)
 
 
 async def _nothing_to_say(_live: LiveRun) -> None:

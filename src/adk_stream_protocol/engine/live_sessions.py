@@ -18,6 +18,7 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
+from adk_stream_protocol.translation.history import reply_of
 
 __all__ = ["LiveSessions"]
 
@@ -31,7 +32,10 @@ class LiveSessions(BaseSessionService):
     @override
     async def append_event(self, session: Session, event: Event) -> Event:
         scope = run_scope.get()
-        if scope is None or scope.live is None or session.id != scope.chat_id:
+        if scope is None or session.id != scope.chat_id:
+            return await self._inner.append_event(session, event)
+        _note_live_call(session, event)
+        if scope.live is None or reply_of(event) is not None:
             return await self._inner.append_event(session, event)
         if _is_machinery(event):
             return event
@@ -43,8 +47,10 @@ class LiveSessions(BaseSessionService):
         event.invocation_id = turn.invocation_id
         event.custom_metadata = {**(event.custom_metadata or {}), **turn.stamp}
         stored = await self._inner.append_event(session, event)
-        if scope.stored is not None and _is_speech(event):
-            await scope.stored()
+        if _is_speech(event):
+            scope.said = None
+            if scope.stored is not None:
+                await scope.stored()
         return stored
 
     @override
@@ -90,6 +96,22 @@ class LiveSessions(BaseSessionService):
     @override
     async def flush(self) -> None:
         await self._inner.flush()
+
+
+def _note_live_call(session: Session, event: Event) -> None:
+    """Let results of a live connection's calls be known as such, whoever ran them.
+
+    ADK retells such calls in words when a history is sent, and drops results that have no call:
+    of a call that was approved later the model would never learn how it ended.
+    """
+    responses = event.get_function_responses()
+    results = {r.id for r in responses} - set(event.actions.requested_tool_confirmations or ())
+    if event.live_session_id or not results:
+        return
+    for past in reversed(session.events):
+        if past.live_session_id and results & {call.id for call in past.get_function_calls()}:
+            event.live_session_id = past.live_session_id
+            return
 
 
 def _is_speech(event: Event) -> bool:

@@ -100,7 +100,7 @@ class Sessions:
     async def keep_text(
         self, chat_id: ChatId, owner: UserId, *, like: Event, text: str, stamp: dict[str, object]
     ) -> None:
-        """Store text that was shown but whose response ADK never completed, because of a stop."""
+        """Store text that was shown but whose response ADK never completed."""
         await self.append(
             chat_id,
             owner,
@@ -109,6 +109,7 @@ class Sessions:
                 invocation_id=like.invocation_id,
                 branch=like.branch,
                 content=types.Content(role="model", parts=[types.Part(text=text)]),
+                interrupted=like.interrupted,
                 custom_metadata=dict(stamp),
             ),
         )

@@ -139,9 +139,10 @@ class Turn:
             logger.error("model reported a failure", extra={**self._ids(), "error": error_id})
             await self._write(self.translator.fail(_public_text(error_id)))
         else:
-            await self._write(self.translator.finish())
             if self.translator.interrupted:
+                # Before the reply ends: who loads the chat then finds it.
                 await self._keep(text)
+            await self._write(self.translator.finish())
 
     async def _keep(self, text: str) -> None:
         """Store text that was shown and that ADK will not store."""

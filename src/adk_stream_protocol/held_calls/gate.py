@@ -91,6 +91,25 @@ class CallBook(BasePlugin):
         return None
 
     @override
+    async def on_event_callback(
+        self, *, invocation_context: InvocationContext, event: Event
+    ) -> Event | None:
+        scope = run_scope.get()
+        # ADK asks about no response of a live model, and runs the tools of this very event next.
+        # An agent's tool runs within, but not live: its responses came by above.
+        live = invocation_context.live_request_queue is not None
+        if scope is not None and scope.live is not None and live and not event.partial:
+            names = _tell_apart(event, scope.call_ids, invocation_context.session.events)
+            scope.names.update(names)
+            calls = [call.id or "" for call in event.get_function_calls()]
+            waiting = event.long_running_tool_ids or ()
+            if names and waiting:
+                event.long_running_tool_ids = {
+                    call_id for call_id in calls if names.get(call_id, call_id) in waiting
+                }
+        return None
+
+    @override
     async def after_tool_callback(
         self,
         *,
@@ -434,26 +453,30 @@ class Gate(BasePlugin):
         return None
 
 
-def _tell_apart(response: LlmResponse, made: set[str], events: Sequence[Event]) -> None:
-    """Give each call of a response an id of its own in the chat.
+def _tell_apart(response: LlmResponse, made: set[str], events: Sequence[Event]) -> dict[str, str]:
+    """Give each call of a response an id of its own in the chat; return new ids with the old.
 
     A model may count from zero in every response. ADK keeps its ids and finds a call that is
     confirmed by its id alone, and so does a client: they would take one call for another.
     """
     parts = (response.content.parts if response.content else None) or []
     calls = [part.function_call for part in parts if part.function_call is not None]
+    renamed: dict[str, str] = {}
     if not any(call.id for call in calls):
         # ADK names them itself.
-        return
+        return renamed
     known = made | {call.id for event in events for call in event.get_function_calls() if call.id}
     for call in calls:
         if call.id and call.id in known:
             # Not ADK's own prefix: it keeps such ids from the model, and some models need one.
             # Cut, as some take no more than forty characters.
-            call.id = f"{call.id[:24]}-{uuid.uuid4().hex[:12]}"
+            name = f"{call.id[:24]}-{uuid.uuid4().hex[:12]}"
+            renamed[name] = call.id
+            call.id = name
         if call.id:
             known.add(call.id)
             made.add(call.id)
+    return renamed
 
 
 def _request_of(tool_context: ToolContext) -> str:

@@ -12,6 +12,7 @@ from google.adk.events.event import Event
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
+from google.genai import types
 
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import ChatId, InvocationId, ReplyId, UserId
@@ -76,6 +77,8 @@ class RunScope:
     """What an operator sees of each running tool."""
     call_ids: set[str] = field(default_factory=set)
     """The ids of the calls that the run's models made."""
+    names: dict[str, str] = field(default_factory=dict)
+    """A live model's own names of the calls that had to be renamed."""
     taken: set[tuple[str, str]] = field(default_factory=set)
     """The calls that came by, by the event that holds them and by id."""
     refused: list[ToolContext] = field(default_factory=list)
@@ -92,6 +95,8 @@ class RunScope:
     """Set and replaced whenever there is something new to see."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
+    said: types.Content | None = None
+    """What the user typed in a live turn; None: nothing that is not stored."""
     asks: Asks | None = None
     """None: ADK asks by itself, and ends the run."""
     inner_seconds: float = 0.0
