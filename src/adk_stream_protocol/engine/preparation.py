@@ -266,7 +266,7 @@ class Preparation:
         for call in asked.values():
             if call.request_id not in known:
                 # Asked for inside a live run: the session does not tell of it.
-                told += translator.hold(call_held(call))
+                told += translator.hold(call_held(call), inner=True)
         told += translator.close()
         told.append(OwnBegins())
         told += translator.begin()

@@ -23,6 +23,7 @@ from google.genai import types
 
 from adk_stream_protocol.held_calls.run_scope import event_of
 from adk_stream_protocol.identifiers import ChatId
+from adk_stream_protocol.translation.held import inner_mark
 from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL
 
 __all__ = ["Asking", "static_confirmation"]
@@ -188,7 +189,9 @@ class Asking:
         branch = None if calls_event is None else calls_event.branch
         request = _request(list(batch.asked.values()), author=author, branch=branch)
         results = _results(batch, author=author, branch=branch)
-        if self._is_outer(context):
+        if not self._is_outer(context):
+            request.custom_metadata = inner_mark()
+        else:
             # In the order in which a unary run stores them.
             mixed = any(part is not None for part in batch.ended.values())
             for event in (results, request) if mixed else (request, results):

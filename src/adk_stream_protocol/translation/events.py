@@ -17,6 +17,7 @@ from adk_stream_protocol.translation.held import (
     WORKFLOW_PREFIX,
     authorization_uri,
     held_request,
+    is_inner,
     is_request,
 )
 from adk_stream_protocol.translation.media import is_media, media, response_media
@@ -132,12 +133,17 @@ class EventTranslator:
         if not event.partial:
             yield from self._complete(event, lane)
 
-    def hold(self, held: CallHeld) -> Iterator[Entry]:
-        """Yield that a call waits, after the call itself if it was not shown."""
+    def hold(self, held: CallHeld, *, inner: bool = False) -> Iterator[Entry]:
+        """Yield that a call waits, after the call itself if it was not shown.
+
+        Args:
+            held: the request.
+            inner: an agent makes it that is a tool of another.
+        """
         if held.call_id not in self._tools:
-            if self._tools.any_open(self._step_calls):
-                # An agent that is a tool asks. The client's helper only looks at the last step,
-                # and would wait for that tool's result for ever.
+            if inner and not self._blocks.is_open():
+                # The client's helper only looks at the last step, and would wait for the result
+                # of the agent for ever.
                 for call_id in self._step_calls:
                     self._tools.hold_open(call_id)
                 yield from self._close_step()
@@ -392,7 +398,7 @@ class EventTranslator:
         else:
             if held.call_id not in self._tools:
                 yield from self._blocks.pause(lane)
-            yield from self.hold(held)
+            yield from self.hold(held, inner=is_inner(event))
 
     def _response(self, response: types.FunctionResponse, event: Event) -> Iterator[Entry]:
         call_id = response.id or ""

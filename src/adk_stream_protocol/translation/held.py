@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from google.adk.events.event import Event
 from google.genai import types
 
 from adk_stream_protocol.wire.entries import CallHeld
@@ -23,6 +24,8 @@ __all__ = [
     "authorization_uri",
     "browser_payload",
     "held_request",
+    "inner_mark",
+    "is_inner",
     "is_request",
 ]
 
@@ -30,11 +33,22 @@ INPUT_TOOL: Final = "adk_request_input"
 CREDENTIAL_TOOL: Final = "adk_request_credential"
 WORKFLOW_PREFIX: Final = "wf_tool_confirmation:"
 _MARK: Final = "adkStreamBrowser"
+_INNER: Final = "adk_stream_inner"
 
 
 def browser_payload(*, approval: bool) -> dict[str, JsonValue]:
     """Return the payload that marks a confirmation as `the browser runs this`."""
     return {_MARK: {"approval": approval}}
+
+
+def inner_mark() -> dict[str, bool]:
+    """Return the custom metadata of a request that an agent makes which is a tool of another."""
+    return {_INNER: True}
+
+
+def is_inner(event: Event) -> bool:
+    """Whether an agent asks that is a tool of another: the calls that run wait for it."""
+    return _INNER in (event.custom_metadata or {})
 
 
 def is_request(name: str | None) -> bool:

@@ -118,7 +118,8 @@ def past_turns(events: Sequence[Event]) -> list[PastTurn]:
         if not event.invocation_id:
             continue
         turn = turns.get(event.invocation_id)
-        if turn is None and not _tells(event):
+        if turn is None and not _tells(event) and _is_live(event):
+            # Live runs also store what belongs to no turn: how much one cost that has ended.
             continue
         if turn is None:
             turn = turns[event.invocation_id] = _turn(event)
@@ -133,8 +134,12 @@ def past_turns(events: Sequence[Event]) -> list[PastTurn]:
     return list(turns.values())
 
 
+def _is_live(event: Event) -> bool:
+    return _ids_of(event).get("mode") == "live"
+
+
 def _tells(event: Event) -> bool:
-    """Whether an event says something: what a live run stores between its turns does not."""
+    """Whether an event says something."""
     transcribed = event.input_transcription or event.output_transcription
     return bool(event.content or event.error_code or event.output is not None or transcribed)
 
@@ -145,7 +150,7 @@ def _turn(event: Event) -> PastTurn:
         invocation_id=InvocationId(event.invocation_id),
         message_id=MessageId(as_text(ids.get("message")) or f"msg-{event.invocation_id}"),
         user_message_id=MessageId(as_text(ids.get("user")) or f"user-{event.invocation_id}"),
-        live=ids.get("mode") == "live",
+        live=_is_live(event),
     )
 
 

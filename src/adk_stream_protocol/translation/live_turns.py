@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.translation.held import held_request, is_request
+from adk_stream_protocol.translation.held import held_request, is_inner, is_request
 
 __all__ = ["LiveTurnEnd", "begins_turn", "is_sound", "sound_of"]
 
@@ -56,8 +56,7 @@ class LiveTurnEnd:
         long_running = call.id in (event.long_running_tool_ids or ())
         if is_request(call.name) and long_running:
             held = held_request(call, invocation_id=event.invocation_id)
-            if held is not None and held.call_id not in self._open:
-                # Asked by an agent that is a tool: the calls that run wait for it.
+            if is_inner(event):
                 self._asked |= self._open
             if held is not None:
                 self._open.add(held.call_id)
