@@ -75,7 +75,8 @@ class AudioSocket:
                     try:
                         await self._take(message)
                     except Exception as error:  # noqa: BLE001  # the edge: the socket goes on
-                        await self._refuse(error, unsent)
+                        told = {"type": "error", "errorText": self.explain(error)}
+                        unsent.say(dumps(told))
                 tasks.cancel_scope.cancel()
 
     async def _take(self, message: Message) -> None:
@@ -90,12 +91,6 @@ class AudioSocket:
             live.queue.send_audio_stream_end()
         else:
             raise BadFrame('Send binary frames of PCM, or the text {"type":"end"}.')
-
-    async def _refuse(self, error: Exception, unsent: _Unsent) -> None:
-        text = self.explain(error)
-        unsent.say(dumps({"type": "error", "errorText": text}))
-        if not isinstance(error, ClientFault):
-            logger.warning("sound not taken", extra={"chat": self.chat_id})
 
     async def _send_all(self, unsent: _Unsent, scope: anyio.CancelScope) -> None:
         try:
