@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ import pytest
 from fastapi import FastAPI
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
@@ -344,3 +347,22 @@ async def test_a_raising_tool_does_not_end_the_run() -> None:
         assert (await teller.say("hi")).text == "Hello."
         prompts = prompts_of(stage.model)
     assert len(prompts[-1]) > 1, "the same connection"
+
+
+class TypedOnly(BaseLlm):
+    """A model that has no live mode."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="Hello.")]))
+
+
+async def test_a_model_that_cannot_run_live_says_so_and_the_chat_goes_on() -> None:
+    agent = LlmAgent(name="root", model=TypedOnly(model="typed"))
+    async with served(agent) as stage:
+        async with telling(stage, "live") as teller:
+            told = await teller.say("hi")
+        assert told.chunks[-1]["type"] == "error"
+        assert "cannot run live" in told.chunks[-1]["errorText"]
+        assert (await stage.say("c", "hi")).text == "Hello."

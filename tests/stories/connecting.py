@@ -45,6 +45,10 @@ class Connect:
 
 
 SOCKETS = [
-    Connect(version, socket=route) for route in ("ws", "live") for version in SOCKET_VERSIONS
+    Connect(version, socket=route)
+    for route in ("ws", "live")
+    for version in SOCKET_VERSIONS
+    # Early clients differ from late ones in how they read, whatever runs behind the socket.
+    if route == "ws" or version != "ai7early"
 ]
 CONNECTIONS = [*(Connect(version) for version in SDK_VERSIONS), *SOCKETS]

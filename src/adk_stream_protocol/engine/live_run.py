@@ -26,6 +26,7 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.engine.live_queue import LiveQueue
+from adk_stream_protocol.errors import ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.held_calls.run_scope import LiveTurnIds, RunScope, run_scope
 from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, ReplyId, UserId
@@ -214,7 +215,7 @@ class LiveRun:
             if self._is_worth_another_try(error):
                 self._is_restarting = True
             else:
-                self.failure = None if self._asked_to_end else error
+                self.failure = None if self._asked_to_end else _explained(error)
         finally:
             self._task = None
 
@@ -469,3 +470,11 @@ def _without_sound(event: Event) -> Event:
         parts = [part for part in content.parts or [] if part.inline_data is None]
         event.content = types.Content(role=content.role, parts=parts)
     return event
+
+
+def _explained(error: Exception) -> Exception:
+    """Return an error that tells a person what to do, where we know."""
+    if not isinstance(error, NotImplementedError):
+        return error
+    told = "This agent's model cannot run live. Use POST /api/chat, or /api/chat/ws."
+    return ServerFault(str(error), public_message=told)

@@ -152,6 +152,8 @@ class Turn:
     async def _fail(self, error: BaseException) -> None:
         self.failed = True
         self._note_decided()
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         error_id = self._error_id()
         logger.error("turn failed: %s", trace_of(error), extra={**self._ids(), "error": error_id})
         public = error.public_message if isinstance(error, AdkStreamError) else None
