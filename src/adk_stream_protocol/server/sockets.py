@@ -20,7 +20,8 @@ from adk_stream_protocol.ports import RunMode
 from adk_stream_protocol.server.faults import fault_response, fault_text
 from adk_stream_protocol.server.routes import Service
 from adk_stream_protocol.transports.audio import AudioSocket
-from adk_stream_protocol.transports.websocket import ChatSocket, SocketLimits
+from adk_stream_protocol.transports.framing import SocketLimits
+from adk_stream_protocol.transports.websocket import ChatSocket
 from adk_stream_protocol.wire.dialects import AiSdkDialect
 from adk_stream_protocol.wire.profiles import Audience, Profile
 from adk_stream_protocol.wire.requests import parse_chat_id

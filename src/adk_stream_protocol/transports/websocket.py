@@ -7,22 +7,26 @@ frames are sent: a stock client ends the socket at a binary one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, assert_never
+from typing import assert_never
 
 import anyio
 from anyio.abc import TaskGroup
-from starlette.types import Message
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import LoggedReply, Reply
-from adk_stream_protocol.errors import BadFrame, ClientFault, TooLarge, TooMany, trace_of
+from adk_stream_protocol.errors import BadFrame, ClientFault, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, ReplyId, RequestId, UserId
 from adk_stream_protocol.ports import RunMode, turns_topic
 from adk_stream_protocol.telemetry import Meters
+from adk_stream_protocol.transports.framing import (
+    RESTART,
+    FrameWriter,
+    SocketLimits,
+    text_of,
+)
 from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.dialects import Dialect
 from adk_stream_protocol.wire.frames import (
@@ -41,28 +45,9 @@ from adk_stream_protocol.wire.frames import (
 )
 from adk_stream_protocol.wire.profiles import Audience
 
-__all__ = ["ChatSocket", "SocketLimits"]
+__all__ = ["ChatSocket"]
 
 logger = logging.getLogger(__name__)
-
-_RESTART: Final = 1012
-"""The close code of a server that ends and comes back."""
-
-
-@dataclass(frozen=True, slots=True)
-class SocketLimits:
-    """What one socket may ask for."""
-
-    frame_bytes: int = 1024 * 1024
-    """The largest frame of a client."""
-    send_seconds: float = 20.0
-    """How long a client may take no frame before it is dropped."""
-    requests: int = 32
-    """How many requests may be open at a time."""
-    chats: int = 16
-    """How many chats are watched for turns that begin elsewhere: those used last."""
-    look_seconds: float = 30.0
-    """How often a watched chat is looked at without a hint: hints may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +94,9 @@ class ChatSocket:
         self._watched: dict[ChatId, anyio.CancelScope] = {}
         # The newest reply of each watched chat that the client has or was told of.
         self._known: dict[ChatId, ReplyId] = {}
-        # One frame at a time.
-        self._sending = anyio.Lock()
+        self._writer = FrameWriter(
+            socket, send_seconds=self._limits.send_seconds, leave=self._leave
+        )
 
     async def serve(self) -> None:
         """Answer frames until the client leaves, or is dropped because it takes none.
@@ -122,25 +108,13 @@ class ChatSocket:
             self._tasks = tasks
             while (message := await self._socket.receive())["type"] != "websocket.disconnect":
                 try:
-                    self._take(self._read(message), tasks)
+                    text = text_of(message, self._limits, self._dialect.request_of)
+                    self._take(self._dialect.parse(text), tasks)
                 except ClientFault as fault:
                     await self._refuse(fault)
             tasks.cancel_scope.cancel()
 
     # What the client says
-
-    def _read(self, message: Message) -> ChatFrame:
-        text = message.get("text")
-        if text is None:
-            raise BadFrame("Send text frames; this socket takes no binary ones.")
-        if len(text.encode("utf-8", "replace")) > self._limits.frame_bytes:
-            raise BadFrame(
-                f"The frame is larger than {self._limits.frame_bytes} bytes. The server keeps the "
-                "history: send only the last message (prepareSendMessagesRequest).",
-                request_id=self._dialect.request_of(text),
-                code=TooLarge.default_code,
-            )
-        return self._dialect.parse(text)
 
     def _take(self, frame: ChatFrame, tasks: TaskGroup) -> None:
         match frame:
@@ -187,7 +161,7 @@ class ChatSocket:
             del self._asked[frame.request_id]
         if self._conversations.turns.drain.has_begun and not self._asked:
             # The next request opens another socket, where a server takes it.
-            await self._close(_RESTART)
+            await self._writer.close(RESTART)
         elif asked.chat_id is not None and asked.chat_id in self._watched:
             # What began meanwhile was not told: it might have been this request's own.
             await self._look(asked.chat_id)
@@ -251,30 +225,12 @@ class ChatSocket:
     async def _send(self, frame: ServerFrame) -> None:
         """Send a frame; does not return if the client has left, or takes none for too long."""
         text = self._dialect.render(frame)
-        if text is None:
-            return
-        await self._within_reason(partial(self._socket.send_text, text))
+        if text is not None:
+            await self._writer.send(text)
 
-    async def _close(self, code: int) -> None:
-        await self._within_reason(partial(self._socket.close, code))
-
-    async def _within_reason(self, write: Callable[[], Awaitable[None]]) -> None:
-        try:
-            async with self._sending:
-                with anyio.fail_after(self._limits.send_seconds):
-                    await write()
-        except TimeoutError:
-            # The log does not wait for readers, and neither does this socket: it can be resumed.
-            logger.warning("socket dropped")
-            await self._leave()
-        except (WebSocketDisconnect, RuntimeError):
-            # Starlette raises the second once the first was raised to another sender.
-            await self._leave()
-
-    async def _leave(self) -> None:
+    def _leave(self) -> None:
         assert self._tasks is not None, "frames are sent while the socket is served"
         self._tasks.cancel_scope.cancel()
-        await anyio.sleep_forever()
 
     # What begins elsewhere
 
