@@ -15,14 +15,15 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol.errors import TooMany
-from adk_stream_protocol.identifiers import UserId
+from adk_stream_protocol.identifiers import ChatId, UserId
 from adk_stream_protocol.ports import RunMode
 from adk_stream_protocol.server.faults import fault_response, fault_text
 from adk_stream_protocol.server.routes import Service
 from adk_stream_protocol.transports.audio import AudioSocket
+from adk_stream_protocol.transports.envelope import EnvelopeSocket
 from adk_stream_protocol.transports.framing import SocketLimits
 from adk_stream_protocol.transports.websocket import ChatSocket
-from adk_stream_protocol.wire.dialects import AiSdkDialect
+from adk_stream_protocol.wire.dialects import AiSdkDialect, EnvelopeDialect
 from adk_stream_protocol.wire.profiles import Audience, Profile
 from adk_stream_protocol.wire.requests import parse_chat_id
 
@@ -62,6 +63,16 @@ class _Places:
 
 
 @dataclass(frozen=True, slots=True)
+class _Client:
+    """Who opened a socket, and what its address says."""
+
+    user: UserId
+    audience: Audience
+    chat_id: ChatId | None
+    """None: the address names no chat."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Door:
     """Lets sockets in, one place each."""
 
@@ -69,14 +80,14 @@ class _Door:
     places: _Places
 
     @asynccontextmanager
-    async def opened(
-        self, socket: WebSocket, profile: Profile
-    ) -> AsyncIterator[tuple[UserId, Audience] | None]:
+    async def opened(self, socket: WebSocket, profile: Profile) -> AsyncIterator[_Client | None]:
         """Take a place and accept the socket; None: it was refused."""
         with ExitStack() as place:
             try:
                 user = await self.service.user(socket)
                 audience = self.service.audience(profile, socket.query_params.get("sdk"))
+                chat = socket.path_params.get("chat_id", socket.query_params.get("chat"))
+                chat_id = None if chat is None else parse_chat_id(chat)
                 place.enter_context(self.places.for_one(user))
             except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
                 await _deny(socket, _denial(error))
@@ -84,7 +95,7 @@ class _Door:
                 return
             # A browser that offered some fails unless it gets one.
             await socket.accept(next(iter(socket.scope.get("subprotocols", [])), None))
-            yield user, audience
+            yield _Client(user, audience, chat_id)
 
 
 def socket_routes(service: Service) -> APIRouter:
@@ -101,8 +112,8 @@ def socket_routes(service: Service) -> APIRouter:
                 await ChatSocket(
                     socket,
                     service.conversations,
-                    user=client[0],
-                    audience=client[1],
+                    user=client.user,
+                    audience=client.audience,
                     dialect=dialect,
                     explain=fault_text,
                     meters=service.meters,
@@ -118,15 +129,31 @@ def socket_routes(service: Service) -> APIRouter:
     async def live_socket(socket: WebSocket) -> None:
         await serve(socket, "live")
 
-    @router.websocket("/api/chat/{chat_id}/audio")
-    async def audio_socket(socket: WebSocket, chat_id: str) -> None:
-        async with door.opened(socket, "ai-sdk") as client:
+    @router.websocket("/live")
+    async def envelope_socket(socket: WebSocket) -> None:
+        async with door.opened(socket, "adk") as client:
             if client is not None:
+                await EnvelopeSocket(
+                    socket,
+                    service.conversations,
+                    user=client.user,
+                    audience=client.audience,
+                    dialect=EnvelopeDialect(max_depth=settings.json_depth),
+                    explain=fault_text,
+                    meters=service.meters,
+                    chat_id=client.chat_id,
+                    limits=limits,
+                ).serve()
+
+    @router.websocket("/api/chat/{chat_id}/audio")
+    async def audio_socket(socket: WebSocket) -> None:
+        async with door.opened(socket, "ai-sdk") as client:
+            if client is not None and client.chat_id is not None:
                 await AudioSocket(
                     socket,
                     service.conversations,
-                    user=client[0],
-                    chat_id=parse_chat_id(chat_id),
+                    user=client.user,
+                    chat_id=client.chat_id,
                     explain=fault_text,
                     send_seconds=settings.send_seconds,
                 ).serve()

@@ -1,0 +1,303 @@
+"""One chat over one WebSocket, in envelopes of version 1.0: the protocol of the first clients.
+
+What they get is the text of an event stream, and one end for each turn: while calls wait for the
+person, the turn is open. Knows nothing of ADK.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable
+from typing import Final, assert_never
+
+import anyio
+from anyio.abc import TaskGroup
+from starlette.websockets import WebSocket
+
+from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.reply import Reply
+from adk_stream_protocol.errors import BadFrame, ClientFault, Conflict, TooMany
+from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.telemetry import Meters
+from adk_stream_protocol.translation.instructions import Answer, Answers, Output, interpret
+from adk_stream_protocol.transports.following import Following
+from adk_stream_protocol.transports.framing import (
+    RESTART,
+    FrameWriter,
+    SocketLimits,
+    text_of,
+)
+from adk_stream_protocol.wire.dialects import Dialect
+from adk_stream_protocol.wire.frames import (
+    UNNUMBERED,
+    Audio,
+    ChunkFrame,
+    Ended,
+    EnvelopeFrame,
+    Failed,
+    Interrupt,
+    Ping,
+    Pong,
+    Send,
+    ServerFrame,
+    ToolResult,
+)
+from adk_stream_protocol.wire.messages import UIMessage
+from adk_stream_protocol.wire.profiles import Audience
+from adk_stream_protocol.wire.requests import ChatRequest
+
+__all__ = ["EnvelopeSocket"]
+
+_SOUND: Final = (16_000, 1, 16)
+"""Samples a second, channels and bits of what a live model hears."""
+
+
+class EnvelopeSocket:
+    """One socket of one user and one chat, from when it is accepted until the client leaves."""
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        conversations: Conversations,
+        *,
+        user: UserId,
+        audience: Audience,
+        dialect: Dialect[EnvelopeFrame],
+        explain: Callable[[Exception], str],
+        meters: Meters,
+        chat_id: ChatId | None = None,
+        limits: SocketLimits | None = None,
+    ) -> None:
+        self._socket = socket
+        self._conversations = conversations
+        self._user = user
+        self._audience = audience
+        self._dialect = dialect
+        # Logs a fault and returns what the client may know of it.
+        self._explain = explain
+        self._meters = meters
+        self._limits = limits or SocketLimits()
+        # The chat that the address names; None: the first message does.
+        self._named = chat_id
+        # The chat of this socket; None until it is known.
+        self._following: Following | None = None
+        # How many requests are open.
+        self._asked = 0
+        # Requests are carried out in the order they came.
+        self._in_order = anyio.Lock()
+        # Owns everything that runs for this socket; None before it is served.
+        self._tasks: TaskGroup | None = None
+        self._writer = FrameWriter(
+            socket, send_seconds=self._limits.send_seconds, leave=self._leave
+        )
+
+    async def serve(self) -> None:
+        """Answer frames until the client leaves, or is dropped because it takes none.
+
+        What was read is carried out, also when the client leaves: only the sending ends. What runs
+        goes on, and a socket that is opened for the chat gets it from its beginning.
+        """
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            if self._named is not None:
+                self._ask(self._named, tasks)
+            while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+                try:
+                    text = text_of(message, self._limits, self._dialect.request_of)
+                    await self._take(self._dialect.parse(text), tasks)
+                except ClientFault as fault:
+                    await self._tell(fault)
+            tasks.cancel_scope.cancel()
+
+    # What the client says
+
+    async def _take(self, frame: EnvelopeFrame, tasks: TaskGroup) -> None:
+        match frame:
+            case Send(_, request):
+                self._ask(request, tasks)
+            case ToolResult():
+                self._ask(_answering(frame), tasks)
+            case Interrupt():
+                tasks.start_soon(self._stop)
+            case Ping():
+                await self._send(Pong())
+            case Audio():
+                self._hear(frame)
+            case _:
+                assert_never(frame)
+
+    def _ask(self, asked: ChatRequest | ChatId, tasks: TaskGroup) -> None:
+        if self._asked >= self._limits.requests:
+            raise TooMany(
+                f"{self._limits.requests} requests are open on this socket. Wait for one to end."
+            )
+        self._asked += 1
+        tasks.start_soon(self._carry_out, asked)
+
+    async def _carry_out(self, asked: ChatRequest | ChatId) -> None:
+        try:
+            # A tab that is closed does not take back what was said.
+            with anyio.CancelScope(shield=True):
+                async with self._in_order:
+                    if isinstance(asked, ChatRequest):
+                        await self._submit(asked)
+                    else:
+                        await self._resume(asked)
+        except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
+            await self._tell(error)
+        finally:
+            self._asked -= 1
+
+    async def _submit(self, request: ChatRequest) -> None:
+        request = self._of_this_chat(request)
+        following = self._following
+        if following is None:
+            reply = await self._begun(request)
+            following = self._follow(reply.chat_id)
+            with following.asking():
+                await following.add(reply)
+        else:
+            with following.asking():
+                await following.add(await self._begun(request))
+
+    def _of_this_chat(self, request: ChatRequest) -> ChatRequest:
+        chat_id = self._named if self._following is None else self._following.chat_id
+        if request.chat_id is not None and chat_id not in {None, request.chat_id}:
+            raise BadFrame(f"This socket is of the chat {chat_id!r}. Open another for another.")
+        return dataclasses.replace(request, chat_id=request.chat_id or chat_id)
+
+    async def _begun(self, request: ChatRequest) -> Reply:
+        await self._check_awaited(request)
+        return await self._conversations.submit(request, self._user, mode="live")
+
+    async def _check_awaited(self, request: ChatRequest) -> None:
+        """Refuse answers of which none is awaited: their outcome was sent, or is being sent."""
+        if request.chat_id is None:
+            return
+        calls = await self._conversations.stores.calls.of_chat(request.chat_id)
+        rows = {call.approval_id: call for call in calls if call.owner == self._user}
+        if not rows:
+            return
+        instruction = interpret(request, calls)
+        if not isinstance(instruction, Answers):
+            return
+        answered = [(answer, rows[answer.approval_id]) for answer in instruction.answers]
+        if not any(_awaits(call, answer) for answer, call in answered):
+            _, call = answered[-1]
+            raise Conflict(
+                f"{call.tool_name} was answered before, and is {call.state.value}. This answer "
+                "changes nothing.",
+                code="already_answered",
+            )
+
+    async def _resume(self, chat_id: ChatId) -> None:
+        """Follow a chat from the beginning of its newest reply, if its turn is not over."""
+        reply = await self._conversations.resume(chat_id, self._user)
+        following = self._follow(chat_id)
+        with following.asking():
+            turn = await self._conversations.stores.turns.latest(chat_id)
+            calls = await self._conversations.stores.calls.of_chat(chat_id)
+            goes_on = turn is not None and turn.running
+            if reply is not None and (goes_on or any(call.is_open for call in calls)):
+                await following.add(reply)
+            else:
+                await following.begin_after()
+
+    async def _stop(self) -> None:
+        try:
+            if not await self._stopped() and self._asked:
+                # What it is to stop may be about to begin.
+                async with self._in_order:
+                    await self._stopped()
+        except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
+            await self._tell(error)
+
+    async def _stopped(self) -> bool:
+        chat_id = self._named if self._following is None else self._following.chat_id
+        return chat_id is not None and await self._conversations.stop(chat_id, self._user)
+
+    def _hear(self, sound: Audio) -> None:
+        if (sound.sample_rate, sound.channels, sound.bit_depth) != _SOUND or len(sound.pcm) % 2:
+            raise BadFrame("Send sound as PCM of 16,000 samples a second, one channel, 16 bits.")
+        raise BadFrame("This server does not listen on this socket.")
+
+    # What it gets
+
+    def _follow(self, chat_id: ChatId) -> Following:
+        assert self._tasks is not None, "a chat is followed while the socket is served"
+        self._following = Following(
+            self._conversations,
+            user=self._user,
+            chat_id=chat_id,
+            look_seconds=self._limits.look_seconds,
+        )
+        self._tasks.start_soon(self._following.watch)
+        self._tasks.start_soon(self._send_turns, self._following)
+        return self._following
+
+    async def _send_turns(self, following: Following) -> None:
+        while True:
+            reply = await following.next()
+            try:
+                await self._send_reply(reply, following)
+            except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+                await self._tell(error)
+            if self._conversations.turns.drain.has_begun and following.is_idle:
+                # The client opens another socket, where a server takes it.
+                await self._writer.close(RESTART)
+
+    async def _send_reply(self, reply: Reply, following: Following) -> None:
+        end = "left"
+        with self._meters.sending():
+            try:
+                await self._send_chunks(reply, following)
+                end = "complete"
+            finally:
+                self._meters.count("replies", self._audience.profile, end)
+
+    async def _send_chunks(self, reply: Reply, following: Following) -> None:
+        ended = False
+        sequence = 0
+        while not ended:
+            batch = await reply.next()
+            ended = batch.ended
+            following.note(batch.entries)
+            for chunk in self._audience.render(batch.entries):
+                await self._send(ChunkFrame(UNNUMBERED, sequence, chunk))
+                sequence += 1
+        if following.ends_turn():
+            await self._send(Ended(UNNUMBERED))
+
+    async def _tell(self, error: Exception) -> None:
+        await self._send(Failed(UNNUMBERED, self._explain(error)))
+
+    async def _send(self, frame: ServerFrame) -> None:
+        """Send a frame; does not return if the client has left, or takes none for too long."""
+        text = self._dialect.render(frame)
+        if text is not None:
+            await self._writer.send(text)
+
+    def _leave(self) -> None:
+        assert self._tasks is not None, "frames are sent while the socket is served"
+        self._tasks.cancel_scope.cancel()
+
+
+def _answering(frame: ToolResult) -> ChatRequest:
+    """Return the request that says the same in the older form of messages."""
+    result = {
+        "type": "tool-result",
+        "toolCallId": frame.call_id,
+        "toolName": frame.tool_name,
+        "result": frame.result,
+    }
+    message = UIMessage(id=f"answer-{uuid.uuid4()}", role="user", content=(result,))
+    return ChatRequest(chat_id=None, messages=(message,))
+
+
+def _awaits(call: HeldCall, answer: Answer) -> bool:
+    """Whether an answer can still make a difference."""
+    if isinstance(answer, Output):
+        return call.is_open
+    return call.state is CallState.PENDING
