@@ -1,24 +1,32 @@
-"""The seeds' protocol on `POST /stream`: the confirmation as a tool call of its own."""
+"""The seeds' protocol on `POST /stream` and `WS /live`: the confirmation as a call of its own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
+from stories.seed_routes import ROUTES, SeedChat, answering, ids_aside, talking, tool_result
+from support.envelope import CONFIRM
 from support.stage import Answered, Stage, staged, user_message
 
 pytestmark = pytest.mark.anyio
-
-CONFIRM = "adk_request_confirmation"
 
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     async with staged() as stage:
         yield stage
+
+
+@pytest.fixture(params=ROUTES)
+async def chat(request: pytest.FixtureRequest, stage: Stage) -> AsyncIterator[SeedChat]:
+    async with talking(stage, request.param) as chat:
+        yield chat
 
 
 def confirmations(asked: Answered) -> list[dict[str, Any]]:
@@ -29,20 +37,12 @@ def originals(asked: Answered) -> list[dict[str, Any]]:
     return [c for c in asked.only("tool-input-available") if c["toolName"] != CONFIRM]
 
 
-def tool_result(call_id: str, name: str, result: object) -> dict[str, Any]:
-    return {"type": "tool-result", "toolCallId": call_id, "toolName": name, "result": result}
-
-
-def answering(*items: dict[str, Any], chat: str | None = "c") -> dict[str, Any]:
-    message = {"role": "user", "content": list(items)}
-    body: dict[str, Any] = {"messages": [user_message("earlier"), message]}
-    return body if chat is None else {"id": chat, **body}
-
-
 @pytest.mark.parametrize("confirmed", [True, False])
-async def test_the_nine_steps_of_the_native_flow(stage: Stage, confirmed: bool) -> None:
+async def test_the_nine_steps_of_the_native_flow(
+    stage: Stage, chat: SeedChat, confirmed: bool
+) -> None:
     said = "花子さんに50ドル送金してください"
-    asked = await stage.say("c", said, path="/stream")
+    asked = await chat.say(said)
     original, confirmation = originals(asked)[0], confirmations(asked)[0]
     assert asked.types == [
         "start",
@@ -57,7 +57,6 @@ async def test_the_nine_steps_of_the_native_flow(stage: Stage, confirmed: bool) 
         "finish-step",
         "finish",
     ]
-    assert asked.raw.rstrip().endswith("data: [DONE]")
     assert original == {
         "type": "tool-input-available",
         "toolCallId": original["toolCallId"],
@@ -76,7 +75,7 @@ async def test_the_nine_steps_of_the_native_flow(stage: Stage, confirmed: bool) 
     assert "providerExecuted" not in confirmation
 
     item = tool_result(confirmation["toolCallId"], CONFIRM, {"confirmed": confirmed})
-    answered = await stage.post("/stream", answering(item))
+    answered = await chat.answer(item)
     assert answered.types == [
         "start",
         "tool-output-available",
@@ -104,53 +103,50 @@ async def test_the_nine_steps_of_the_native_flow(stage: Stage, confirmed: bool) 
     assert stage.payments == ([50] if confirmed else [])
 
 
-async def test_a_client_that_names_no_chat_is_found_by_its_answer(stage: Stage) -> None:
-    asked = await stage.post("/stream", {"messages": [{"role": "user", "content": "pay 5"}]})
+async def test_a_client_that_names_no_chat_is_found_by_its_answer(
+    stage: Stage, chat: SeedChat
+) -> None:
+    asked = await chat.send({"messages": [{"role": "user", "content": "pay 5"}]})
     confirmation = confirmations(asked)[0]["toolCallId"]
     item = tool_result(confirmation, CONFIRM, {"confirmed": True})
-    answered = await stage.post("/stream", answering(item, chat=None))
+    answered = await chat.send(answering(item, chat=None))
     assert answered.status == 200
     assert stage.payments == [5]
 
 
-async def test_two_payments_are_asked_together_and_answered_in_one_request(stage: Stage) -> None:
-    asked = await stage.say("c", "pay both", path="/stream")
+async def test_two_payments_are_asked_together_and_answered_in_one_request(
+    stage: Stage, chat: SeedChat
+) -> None:
+    asked = await chat.say("pay both")
     first, second = confirmations(asked)
     assert [c["toolCallId"] for c in originals(asked)] == [
         c["input"]["originalFunctionCall"]["id"] for c in (first, second)
     ]
     assert "text-delta" not in asked.types
-    answered = await stage.post(
-        "/stream",
-        answering(
-            tool_result(first["toolCallId"], CONFIRM, {"confirmed": True}),
-            tool_result(second["toolCallId"], CONFIRM, {"confirmed": False}),
-        ),
+    answered = await chat.answer(
+        tool_result(first["toolCallId"], CONFIRM, {"confirmed": True}),
+        tool_result(second["toolCallId"], CONFIRM, {"confirmed": False}),
     )
     assert stage.payments == [1]
     assert answered.text == "Both told."
 
 
-async def test_one_answer_of_two_waits_for_the_other(stage: Stage) -> None:
-    asked = await stage.say("c", "pay both", path="/stream")
+async def test_one_answer_of_two_waits_for_the_other(stage: Stage, chat: SeedChat) -> None:
+    asked = await chat.say("pay both")
     first, second = confirmations(asked)
-    one = await stage.post(
-        "/stream", answering(tool_result(first["toolCallId"], CONFIRM, {"confirmed": True}))
-    )
+    one = await chat.answer(tool_result(first["toolCallId"], CONFIRM, {"confirmed": True}))
     assert one.types == ["start", "tool-output-available", "finish"]
     assert stage.payments == []
-    two = await stage.post(
-        "/stream", answering(tool_result(second["toolCallId"], CONFIRM, {"confirmed": True}))
-    )
+    two = await chat.answer(tool_result(second["toolCallId"], CONFIRM, {"confirmed": True}))
     assert stage.payments == [1, 2]
     assert two.text == "Both told."
 
 
-async def test_a_reason_reaches_the_client_and_the_model(stage: Stage) -> None:
-    asked = await stage.say("c", "pay 5", path="/stream")
+async def test_a_reason_reaches_the_client_and_the_model(stage: Stage, chat: SeedChat) -> None:
+    asked = await chat.say("pay 5")
     result = {"confirmed": False, "reason": "too much"}
     item = tool_result(confirmations(asked)[0]["toolCallId"], CONFIRM, result)
-    answered = await stage.post("/stream", answering(item))
+    answered = await chat.answer(item)
     assert answered.only("tool-output-error")[0]["errorText"] == "User denied execution: too much"
     assert "too much" in str(stage.model.prompts[-1])
 
@@ -158,20 +154,38 @@ async def test_a_reason_reaches_the_client_and_the_model(stage: Stage) -> None:
 # Answers: all of these mean the same, on every route.
 
 
-@pytest.mark.parametrize("path", ["/api/chat", "/stream"])
+Send = Callable[[dict[str, Any]], Awaitable[Answered]]
+
+
+@asynccontextmanager
+async def sending(stage: Stage, path: str) -> AsyncIterator[Send]:
+    """Return how requests are sent on a route."""
+    if path == "/live":
+        async with talking(stage, "live") as chat:
+            yield chat.send
+    else:
+        yield partial(stage.post, path)
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/stream", "/live"])
 @pytest.mark.parametrize(
     "form",
     ["approval", "dynamic", "confirmation", "adr-0010", "native", "adr-0003", "rest"],
 )
 async def test_every_form_of_an_answer_approves(stage: Stage, path: str, form: str) -> None:
-    await stage.say("c", "pay 5", path=path)
+    async with sending(stage, path) as send:
+        await send({"id": "c", "messages": [user_message("pay 5")]})
+        await approve(stage, send, form)
+    assert stage.payments == [5]
+
+
+async def approve(stage: Stage, send: Send, form: str) -> None:
     approval = (await stage.http.get("/api/approvals?status=pending")).json()["approvals"][0]
     approval_id, call_id = approval["id"], approval["toolCallId"]
     if form == "rest":
         decided = await stage.http.post(f"/api/approvals/{approval_id}", json={"approved": True})
         assert decided.status_code == 200
         await stage.http.get("/api/chat/c/stream")
-        assert stage.payments == [5]
         return
     answered_part = {
         "state": "approval-responded",
@@ -208,30 +222,33 @@ async def test_every_form_of_an_answer_approves(stage: Stage, path: str, form: s
         body: dict[str, Any] = {"id": "c", "messages": [message]}
     else:
         body = answering(contents[form])
-    answered = await stage.post(path, body)
+    answered = await send(body)
     assert answered.status == 200, answered.error
     assert answered.text == "Result told."
-    assert stage.payments == [5]
 
 
 # Common mistakes are refused with what to send, and nothing is lost.
 
 
 @pytest.mark.parametrize(
-    ("mistake", "status", "code"),
+    ("mistake", "code"),
     [
-        ("mixed", 400, "mixed_ids"),
-        ("swapped", 400, "mixed_ids"),
-        ("unknown", 404, "unknown_call"),
-        ("made up", 400, "made_up_result"),
-        ("yes", 400, "not_a_boolean"),
-        ("empty", 400, "not_a_boolean"),
+        ("mixed", "mixed_ids"),
+        ("swapped", "mixed_ids"),
+        ("unknown", "unknown_call"),
+        ("made up", "made_up_result"),
+        ("yes", "not_a_boolean"),
+        ("empty", "not_a_boolean"),
     ],
 )
 async def test_a_common_mistake_is_refused_and_the_right_answer_still_counts(
-    stage: Stage, mistake: str, status: int, code: str
+    stage: Stage,
+    chat: SeedChat,
+    caplog: pytest.LogCaptureFixture,
+    mistake: str,
+    code: str,
 ) -> None:
-    asked = await stage.say("c", "pay 5", path="/stream")
+    asked = await chat.say("pay 5")
     original, confirmation = asked.calls
     items = {
         "mixed": tool_result(original, CONFIRM, {"confirmed": True}),
@@ -242,21 +259,21 @@ async def test_a_common_mistake_is_refused_and_the_right_answer_still_counts(
         "empty": tool_result(confirmation, CONFIRM, {}),
     }
     prompts = len(stage.model.prompts)
-    refused = await stage.post("/stream", answering(items[mistake]))
-    assert (refused.status, refused.error["code"]) == (status, code)
+    refused = await chat.answer(items[mistake])
+    assert [vars(record)["code"] for record in caplog.records] == [code]
     assert re.search(r"Send|must be", refused.error["message"])
     if mistake in {"mixed", "made up"}:
         assert confirmation in refused.error["message"]
     assert stage.payments == []
     assert len(stage.model.prompts) == prompts
     right = tool_result(confirmation, CONFIRM, {"confirmed": True})
-    answered = await stage.post("/stream", answering(right))
+    answered = await chat.answer(right)
     assert answered.text == "Result told."
     assert stage.payments == [5]
 
 
-async def test_history_in_the_profile_shows_the_confirmation(stage: Stage) -> None:
-    asked = await stage.say("c", "pay 5", path="/stream")
+async def test_history_in_the_profile_shows_the_confirmation(stage: Stage, chat: SeedChat) -> None:
+    asked = await chat.say("pay 5")
     history = (await stage.http.get("/api/chats/c?profile=adk")).json()
     part = history["messages"][1]["parts"][-1]
     assert part["type"] == f"tool-{CONFIRM}"
@@ -266,13 +283,11 @@ async def test_history_in_the_profile_shows_the_confirmation(stage: Stage) -> No
     assert native["messages"][1]["parts"][2]["state"] == "approval-requested"
 
 
-async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage) -> None:
-    asked = await stage.say("c", "where am I", path="/stream")
+async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage, chat: SeedChat) -> None:
+    asked = await chat.say("where am I")
     location, confirmation = asked.calls
     assert originals(asked)[0]["providerExecuted"] is True
-    approved = await stage.post(
-        "/stream", answering(tool_result(confirmation, CONFIRM, {"confirmed": True}))
-    )
+    approved = await chat.answer(tool_result(confirmation, CONFIRM, {"confirmed": True}))
     assert approved.types == [
         "start",
         "start-step",
@@ -280,15 +295,13 @@ async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage) -> Non
         "finish-step",
         "finish",
     ]
-    told = await stage.post(
-        "/stream", answering(tool_result(location, "get_location", {"latitude": 35.6}))
-    )
+    told = await chat.answer(tool_result(location, "get_location", {"latitude": 35.6}))
     assert told.text == "Place told."
     assert "35.6" in str(stage.model.prompts[-1])
 
 
-async def test_a_browser_tool_without_approval_in_this_profile(stage: Stage) -> None:
-    asked = await stage.say("c", "play jazz", path="/stream")
+async def test_a_browser_tool_without_approval_in_this_profile(chat: SeedChat) -> None:
+    asked = await chat.say("play jazz")
     assert asked.types[-4:] == [
         "tool-input-start",
         "tool-input-available",
@@ -296,7 +309,153 @@ async def test_a_browser_tool_without_approval_in_this_profile(stage: Stage) -> 
         "finish",
     ]
     assert "providerExecuted" not in asked.only("tool-input-available")[0]
-    told = await stage.post(
-        "/stream", answering(tool_result(asked.calls[0], "change_bgm", {"playing": "jazz"}))
-    )
+    told = await chat.answer(tool_result(asked.calls[0], "change_bgm", {"playing": "jazz"}))
     assert told.text == "Music told."
+
+
+# The same chunks on both routes, ids aside.
+
+
+async def plain_tool(chat: SeedChat) -> None:
+    await chat.say("add")
+
+
+async def thoughts(chat: SeedChat) -> None:
+    await chat.say("think")
+
+
+async def a_tool_that_raises(chat: SeedChat) -> None:
+    await chat.say("fail")
+
+
+async def a_gated_tool_that_raises(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("pay badly"), True)
+
+
+async def the_model_fails_half_way(chat: SeedChat) -> None:
+    await chat.say("break")
+
+
+async def approved(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("pay 5"), True)
+
+
+async def denied(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("pay 5"), False)
+
+
+async def in_japanese(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("花子さんに50ドル送金してください"), True)
+
+
+async def a_tool_that_asks_by_itself(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("book 3"), True)
+
+
+async def beside_a_plain_tool(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("pay and add"), True, False)
+
+
+def both(first: bool, second: bool) -> Story:
+    async def told(chat: SeedChat) -> None:
+        await chat.confirm(await chat.say("pay both"), first, second)
+
+    return told
+
+
+def in_turn(first: bool, second: bool) -> Story:
+    async def told(chat: SeedChat) -> None:
+        asked = await chat.confirm(await chat.say("pay in turn"), first)
+        await chat.confirm(asked, second)
+
+    return told
+
+
+async def one_answer_after_the_other(chat: SeedChat) -> None:
+    asked = await chat.say("pay both")
+    for confirmation in confirmations(asked):
+        item = tool_result(confirmation["toolCallId"], CONFIRM, {"confirmed": True})
+        await chat.answer(item)
+
+
+async def a_place_approved(chat: SeedChat) -> None:
+    asked = await chat.say("where am I")
+    await chat.confirm(asked, True)
+    await chat.answer(tool_result(asked.calls[0], "get_location", {"latitude": 35.6}))
+
+
+async def a_place_denied(chat: SeedChat) -> None:
+    await chat.confirm(await chat.say("where am I"), False)
+
+
+async def music(chat: SeedChat) -> None:
+    asked = await chat.say("play jazz")
+    await chat.answer(tool_result(asked.calls[0], "change_bgm", {"playing": "jazz"}))
+
+
+async def an_unknown_id(chat: SeedChat) -> None:
+    asked = await chat.say("pay 5")
+    await chat.answer(tool_result("adk-not-there", CONFIRM, {"confirmed": True}))
+    await chat.confirm(asked, True)
+
+
+async def stopped_while_text_streams(chat: SeedChat) -> None:
+    await chat.write({"id": "c", "messages": [user_message("long")]})
+    await chat.until_text("One.")
+    await chat.stop()
+    await chat.reply()
+
+
+async def two_messages(chat: SeedChat) -> None:
+    await chat.say("hi")
+    await chat.say("hello")
+
+
+async def the_user_types_instead(chat: SeedChat) -> None:
+    asked = await chat.say("pay 5")
+    await chat.say("hi")
+    await chat.confirm(asked, True)
+
+
+Story = Callable[[SeedChat], Awaitable[None]]
+VERDICTS = [(True, True), (True, False), (False, True), (False, False)]
+STORIES: dict[str, Story] = {
+    story.__name__: story
+    for story in (
+        plain_tool,
+        thoughts,
+        a_tool_that_raises,
+        a_gated_tool_that_raises,
+        the_model_fails_half_way,
+        approved,
+        denied,
+        in_japanese,
+        a_tool_that_asks_by_itself,
+        beside_a_plain_tool,
+        one_answer_after_the_other,
+        a_place_approved,
+        a_place_denied,
+        music,
+        an_unknown_id,
+        stopped_while_text_streams,
+        two_messages,
+        the_user_types_instead,
+    )
+}
+STORIES |= {f"both-{one}-{two}": both(one, two) for one, two in VERDICTS}
+STORIES |= {f"in-turn-{one}-{two}": in_turn(one, two) for one, two in VERDICTS}
+
+
+@pytest.mark.parametrize("name", STORIES)
+async def test_a_story_is_told_with_the_same_chunks_on_both_routes(name: str) -> None:
+    told: dict[str, list[Any]] = {}
+    effects: dict[str, list[int]] = {}
+    for route in ROUTES:
+        async with staged() as stage, talking(stage, route) as chat:
+            await STORIES[name](chat)
+            if route == "live":
+                # The one end of the story's last turn.
+                await chat.until_done()
+            told[route], effects[route] = ids_aside(chat.heard), stage.payments
+    assert told["live"] == told["stream"]
+    assert effects["live"] == effects["stream"]
