@@ -313,3 +313,6 @@ async def _nothing_to_say(_live: LiveRun) -> None:
 
 async def _release(live: LiveRun, requests: Sequence[str], answers: types.Content) -> None:
     await live.asks.release(requests, answers)
+    if live.scope.stored is not None:
+        # A tool may take long: whoever approved it sees at once that it was heard.
+        await live.scope.stored()

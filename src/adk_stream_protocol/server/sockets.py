@@ -99,7 +99,7 @@ class _Door:
 
 
 def socket_routes(service: Service) -> APIRouter:
-    """Return the routes of sockets: chats, and the sound beside them."""
+    """Return the routes of sockets: chats in either dialect, and the sound beside them."""
     router = APIRouter()
     settings = service.settings
     door = _Door(service, _Places(settings.max_sockets))
@@ -131,19 +131,7 @@ def socket_routes(service: Service) -> APIRouter:
 
     @router.websocket("/live")
     async def envelope_socket(socket: WebSocket) -> None:
-        async with door.opened(socket, "adk") as client:
-            if client is not None:
-                await EnvelopeSocket(
-                    socket,
-                    service.conversations,
-                    user=client.user,
-                    audience=client.audience,
-                    dialect=EnvelopeDialect(max_depth=settings.json_depth),
-                    explain=fault_text,
-                    meters=service.meters,
-                    chat_id=client.chat_id,
-                    limits=limits,
-                ).serve()
+        await _serve_envelopes(socket, door, limits)
 
     @router.websocket("/api/chat/{chat_id}/audio")
     async def audio_socket(socket: WebSocket) -> None:
@@ -159,6 +147,23 @@ def socket_routes(service: Service) -> APIRouter:
                 ).serve()
 
     return router
+
+
+async def _serve_envelopes(socket: WebSocket, door: _Door, limits: SocketLimits) -> None:
+    service = door.service
+    async with door.opened(socket, "adk") as client:
+        if client is not None:
+            await EnvelopeSocket(
+                socket,
+                service.conversations,
+                user=client.user,
+                audience=client.audience,
+                dialect=EnvelopeDialect(max_depth=service.settings.json_depth),
+                explain=fault_text,
+                meters=service.meters,
+                chat_id=client.chat_id,
+                limits=limits,
+            ).serve()
 
 
 def _denial(error: Exception) -> Response:

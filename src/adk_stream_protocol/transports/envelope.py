@@ -17,11 +17,12 @@ from starlette.websockets import WebSocket
 
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import Reply
-from adk_stream_protocol.errors import BadFrame, ClientFault, Conflict, TooMany
+from adk_stream_protocol.errors import BadFrame, Conflict, TooMany
 from adk_stream_protocol.identifiers import ChatId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.instructions import Answer, Answers, Output, interpret
+from adk_stream_protocol.transports.audio import heard
 from adk_stream_protocol.transports.following import Following
 from adk_stream_protocol.transports.framing import (
     RESTART,
@@ -107,9 +108,13 @@ class EnvelopeSocket:
                 try:
                     text = text_of(message, self._limits, self._dialect.request_of)
                     await self._take(self._dialect.parse(text), tasks)
-                except ClientFault as fault:
-                    await self._tell(fault)
+                except Exception as error:  # noqa: BLE001  # the edge: the socket goes on
+                    await self._tell(error)
             tasks.cancel_scope.cancel()
+
+    @property
+    def _chat_id(self) -> ChatId | None:
+        return self._named if self._following is None else self._following.chat_id
 
     # What the client says
 
@@ -124,7 +129,7 @@ class EnvelopeSocket:
             case Ping():
                 await self._send(Pong())
             case Audio():
-                self._hear(frame)
+                await self._hear(frame)
             case _:
                 assert_never(frame)
 
@@ -163,7 +168,7 @@ class EnvelopeSocket:
                 await following.add(await self._begun(request))
 
     def _of_this_chat(self, request: ChatRequest) -> ChatRequest:
-        chat_id = self._named if self._following is None else self._following.chat_id
+        chat_id = self._chat_id
         if request.chat_id is not None and chat_id not in {None, request.chat_id}:
             raise BadFrame(f"This socket is of the chat {chat_id!r}. Open another for another.")
         return dataclasses.replace(request, chat_id=request.chat_id or chat_id)
@@ -215,13 +220,20 @@ class EnvelopeSocket:
             await self._tell(error)
 
     async def _stopped(self) -> bool:
-        chat_id = self._named if self._following is None else self._following.chat_id
+        chat_id = self._chat_id
         return chat_id is not None and await self._conversations.stop(chat_id, self._user)
 
-    def _hear(self, sound: Audio) -> None:
-        if (sound.sample_rate, sound.channels, sound.bit_depth) != _SOUND or len(sound.pcm) % 2:
+    async def _hear(self, sound: Audio) -> None:
+        if (sound.sample_rate, sound.channels, sound.bit_depth) != _SOUND:
             raise BadFrame("Send sound as PCM of 16,000 samples a second, one channel, 16 bits.")
-        raise BadFrame("This server does not listen on this socket.")
+        blob = heard(sound.pcm)
+        chat_id = self._chat_id
+        if chat_id is None:
+            raise BadFrame('Name the chat first: "?chat=" in the address, or "id" in a message.')
+        live = await self._conversations.hear(chat_id, self._user)
+        # None: nobody would hear it, another reply runs in this chat.
+        if live is not None:
+            live.queue.send_realtime(blob)
 
     # What it gets
 
