@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -14,7 +13,7 @@ import httpx
 from support.envelope import CONFIRM, DONE, Envelope, enveloped
 from support.stage import Answered, Stage, user_message
 
-__all__ = ["ROUTES", "SeedChat", "answering", "ids_aside", "talking", "tool_result"]
+__all__ = ["ROUTES", "SeedChat", "answering", "talking", "tool_result"]
 
 ROUTES = ["stream", "live"]
 """`POST /stream`, and `WS /live`."""
@@ -186,22 +185,3 @@ async def talking(stage: Stage, route: str) -> AsyncIterator[SeedChat]:
             yield StreamChat(stage.http, stack)
         else:
             yield LiveChat(await stack.enter_async_context(enveloped(stage.url)))
-
-
-def ids_aside(chunks: list[dict[str, Any]]) -> list[Any]:
-    """Return chunks with each id that a server makes up named by when it first came."""
-    names: dict[str, str] = {}
-
-    def named(value: Any, key: str = "") -> Any:
-        if isinstance(value, dict):
-            return {each: named(inner, each) for each, inner in value.items()}
-        if isinstance(value, list):
-            return [named(inner) for inner in value]
-        if key in {"messageId", "toolCallId"} or str(value) in names:
-            kind = "message" if key == "messageId" else "call"
-            return names.setdefault(str(value), f"{kind}-{len(names) + 1}")
-        if key == "errorText":
-            return re.sub(r"\(error [0-9a-f]{12}\)", "(error id)", value)
-        return value
-
-    return [named(chunk) for chunk in chunks]

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from support.socket import Socket, opened
 from support.stage import Answered, Stage, user_message
 
-__all__ = ["ROUTES", "Chunks", "Route", "Teller", "plain", "telling"]
+__all__ = ["ROUTES", "Chunks", "Route", "Running", "Teller", "plain", "telling"]
 
 Route: TypeAlias = Literal["sse", "ws", "live"]
 ROUTES: tuple[Route, ...] = ("sse", "ws", "live")
@@ -69,8 +69,10 @@ class Running:
 class Teller:
     """Asks on one route, and remembers the replies in order."""
 
+    path = "/api/chat"
+
     def __init__(
-        self, stage: Stage, route: Route, chat: str, socket: Socket | None, tasks: TaskGroup
+        self, stage: Stage, route: str, chat: str, socket: Socket | None, tasks: TaskGroup
     ) -> None:
         self.stage = stage
         self.route = route
@@ -89,7 +91,21 @@ class Teller:
 
     async def answer(self, asked: Answered, *verdicts: bool) -> Answered:
         """Answer what a reply asked for, all at once, as a stock client does."""
-        return await self.ask(asked.approving(self.chat, *verdicts))
+        return await (await self.begin_answering(asked, *verdicts)).rest()
+
+    async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
+        return await self.begin(asked.approving(self.chat, *verdicts))
+
+    async def answer_what_is_unknown(self, asked: Answered) -> Answered:
+        """Approve a call that nobody made."""
+        body = asked.approving(self.chat, True)
+        body["messages"][0]["parts"][0]["approval"]["id"] = "adk-unknown"
+        body["messages"][0]["parts"][0]["toolCallId"] = "unknown"
+        return await self.ask(body)
+
+    def questions(self, asked: Answered) -> int:
+        """Return how many decisions a reply asks for."""
+        return len(asked.approvals)
 
     async def give(self, asked: Answered, name: str, **output: object) -> Answered:
         """Give what the browser made of a call, approved first if that was asked for."""
@@ -115,7 +131,7 @@ class Teller:
 
     async def stop(self) -> None:
         """Press stop."""
-        response = await self.stage.http.post(f"/api/chat/{self.chat}/stop")
+        response = await self.stage.http.post(f"{self.path}/{self.chat}/stop")
         assert response.json() == {"stopped": True}
 
     async def _read(self, body: Mapping[str, object], running: Running) -> None:
@@ -126,7 +142,7 @@ class Teller:
         self.replies.append(running.chunks if not running.error else running.error)
 
     async def _read_stream(self, body: Mapping[str, object], running: Running) -> None:
-        async with self.stage.http.stream("POST", "/api/chat", json=dict(body)) as response:
+        async with self.stage.http.stream("POST", self.path, json=dict(body)) as response:
             if response.status_code != 200:
                 await response.aread()
                 running.end(response.json()["error"]["message"])

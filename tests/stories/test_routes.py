@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 from adk_stream_protocol import Settings
+from stories.seed_telling import SEED_ROUTES, SeedRoute, seed_telling
 from stories.telling import ROUTES, Route, Teller, plain, telling
 from support.stage import staged, user_message
 
@@ -24,6 +25,9 @@ EXPECTED = Path(__file__).parent / "expected"
 
 Story: TypeAlias = Callable[[Teller], Awaitable[None]]
 STORIES: dict[str, Story] = {}
+
+TOLD_APART = {"process_payment-answered-twice", "stop-while-a-call-is-held"}
+"""A socket that has the outcome of a call says so in an error; a POST gets the outcome again."""
 
 
 def story(name: str) -> Callable[[Story], Story]:
@@ -60,7 +64,7 @@ async def browser_tool_without_approval(teller: Teller) -> None:
 def _paid(*verdicts: bool, text: str) -> Story:
     async def told(teller: Teller) -> None:
         asked = await teller.say(text)
-        if len(asked.approvals) == len(verdicts):
+        if teller.questions(asked) == len(verdicts):
             await teller.answer(asked, *verdicts)
             return
         for verdict in verdicts:
@@ -89,10 +93,7 @@ async def gated_beside_plain(teller: Teller) -> None:
 @story("process_payment-invalid-id")
 async def invalid_id(teller: Teller) -> None:
     asked = await teller.say("pay 5")
-    body = asked.approving("c", True)
-    body["messages"][0]["parts"][0]["approval"]["id"] = "adk-unknown"
-    body["messages"][0]["parts"][0]["toolCallId"] = "unknown"
-    await teller.ask(body)
+    await teller.answer_what_is_unknown(asked)
     await teller.answer(asked, True)
 
 
@@ -177,7 +178,7 @@ async def stop_held(teller: Teller) -> None:
 @story("stop-while-a-tool-runs")
 async def stop_tool(teller: Teller) -> None:
     asked = await teller.say("pay slowly")
-    running = await teller.begin(asked.approving(teller.chat, True))
+    running = await teller.begin_answering(asked, True)
     await anyio.to_thread.run_sync(teller.stage.tool_started.wait, 10)
     await teller.stop()
     teller.stage.tool_may_end.set()
@@ -208,6 +209,26 @@ async def test_a_story_is_told_the_same_way_on_every_route(
     assert told.splitlines() == path.read_text(encoding="utf-8").splitlines()
 
 
+@pytest.mark.parametrize("route", SEED_ROUTES)
+@pytest.mark.parametrize("name", sorted(STORIES))
+async def test_a_story_is_told_the_same_way_on_both_routes_of_the_seeds(
+    name: str, route: SeedRoute, request: pytest.FixtureRequest
+) -> None:
+    async with staged() as stage, seed_telling(stage, route) as teller:
+        await STORIES[name](teller)
+        told = plain(teller.replies)
+        await teller.check_ends()
+    path = EXPECTED / "adk" / f"{name}.jsonl"
+    if route == "envelope" and name in TOLD_APART:
+        path = path.with_suffix(".envelope.jsonl")
+    elif route == "envelope":
+        assert told.splitlines() == path.read_text(encoding="utf-8").splitlines()
+    if request.config.getoption("golden_update", default=False):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(told, encoding="utf-8")
+    assert told.splitlines() == path.read_text(encoding="utf-8").splitlines()
+
+
 @pytest.mark.parametrize("route", ROUTES)
 async def test_an_expired_call_is_told_the_same_way_on_every_route(route: Route) -> None:
     settings = dataclasses.replace(Settings(), approval_seconds=0.2)
@@ -227,3 +248,5 @@ async def test_an_expired_call_is_told_the_same_way_on_every_route(route: Route)
 
 def test_every_file_belongs_to_a_story() -> None:
     assert {path.stem for path in EXPECTED.glob("*.jsonl")} == set(STORIES)
+    apart = {f"{name}.envelope" for name in TOLD_APART}
+    assert {path.stem for path in (EXPECTED / "adk").glob("*.jsonl")} == set(STORIES) | apart

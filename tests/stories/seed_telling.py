@@ -1,0 +1,111 @@
+"""The stories on the two routes of the seeds: answers as results of the confirmation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeAlias
+
+import anyio
+from anyio.abc import TaskGroup
+
+from stories.seed_routes import answering, tool_result
+from stories.telling import Running, Teller
+from support.envelope import CONFIRM, DONE, Envelope, enveloped
+from support.stage import Answered, Stage
+
+__all__ = ["SEED_ROUTES", "SeedRoute", "SeedTeller", "seed_telling"]
+
+SeedRoute: TypeAlias = Literal["stream", "envelope"]
+SEED_ROUTES: tuple[SeedRoute, ...] = ("stream", "envelope")
+
+
+class SeedTeller(Teller):
+    """Asks on `POST /stream`, or on `WS /live`."""
+
+    path = "/stream"
+
+    def __init__(self, stage: Stage, envelope: Envelope | None, tasks: TaskGroup) -> None:
+        super().__init__(stage, "stream", "c", None, tasks)
+        self._envelope = envelope
+        self._reading = 0
+
+    async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
+        items = [
+            tool_result(confirmation, CONFIRM, {"confirmed": verdict})
+            for confirmation, verdict in zip(_confirmations(asked), verdicts, strict=True)
+        ]
+        return await self.begin(answering(*items))
+
+    async def answer_what_is_unknown(self, asked: Answered) -> Answered:
+        return await self.ask(answering(tool_result("unknown", CONFIRM, {"confirmed": True})))
+
+    def questions(self, asked: Answered) -> int:
+        return len(_confirmations(asked))
+
+    async def give(self, asked: Answered, name: str, **output: object) -> Answered:
+        items = [
+            tool_result(confirmation, CONFIRM, {"confirmed": True})
+            for confirmation in _confirmations(asked)
+        ]
+        return await self.ask(answering(*items, tool_result(asked.calls[0], name, output)))
+
+    async def stop(self) -> None:
+        if self._envelope is None:
+            await super().stop()
+            return
+        await self._envelope.write("interrupt")
+        if not self._reading:
+            # What becomes of a call that waited is told by itself.
+            self.replies.append((await self._reply(self._envelope, Running())).chunks)
+
+    async def check_ends(self) -> None:
+        """Check that every turn on the socket had its one end."""
+        if self._envelope is None:
+            return
+        await self._envelope.write("ping")
+        while (await self._envelope.next()) == DONE:
+            pass
+        said = self._envelope.heard[:-1]
+        # An error that answers a frame is no turn.
+        while said and said[-1] != DONE and said[-1]["type"] == "error":
+            said.pop()
+        assert said[-1] == DONE
+        turns = {heard["messageId"] for heard in said if heard != DONE and heard["type"] == "start"}
+        assert said.count(DONE) == len(turns)
+
+    async def _read(self, body: Mapping[str, object], running: Running) -> None:
+        if self._envelope is None:
+            await super()._read(body, running)
+            return
+        await self._envelope.write("message", **body)
+        self._reading += 1
+        await self._reply(self._envelope, running)
+        self._reading -= 1
+        first = running.chunks[0]
+        refused = first["type"] == "error"
+        self.replies.append(first["errorText"] if refused else running.chunks)
+        running.end(first["errorText"] if refused else "")
+
+    async def _reply(self, envelope: Envelope, running: Running) -> Running:
+        while not running.chunks or running.chunks[-1]["type"] not in {"finish", "error", "abort"}:
+            while (heard := await envelope.next()) == DONE:
+                pass
+            running.add(heard)
+        return running
+
+
+def _confirmations(asked: Answered) -> list[str]:
+    shown: list[dict[str, Any]] = asked.only("tool-input-available")
+    return [chunk["toolCallId"] for chunk in shown if chunk["toolName"] == CONFIRM]
+
+
+@asynccontextmanager
+async def seed_telling(stage: Stage, route: SeedRoute) -> AsyncIterator[SeedTeller]:
+    """Tell a story on a route of the seeds."""
+    async with anyio.create_task_group() as tasks:
+        if route == "stream":
+            yield SeedTeller(stage, None, tasks)
+        else:
+            async with enveloped(stage.url) as envelope:
+                yield SeedTeller(stage, envelope, tasks)
