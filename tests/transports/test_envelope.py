@@ -15,6 +15,7 @@ import pytest
 from google.adk.agents.llm_agent import LlmAgent
 from websockets.exceptions import InvalidStatus
 
+from adk_stream_protocol.demo.agent import build_agent
 from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.ports import TurnRecord, turns_topic
 from adk_stream_protocol.server.settings import Settings
@@ -616,6 +617,20 @@ async def test_sound_that_cannot_be_heard_is_refused(
     await live.write("audio_chunk", **({"chunk": chunk, "sampleRate": 16_000} | other))
     assert said in await live.error()
     assert await live.is_silent()
+
+
+async def test_what_the_microphone_hears_is_a_turn_of_the_chat() -> None:
+    app = create_app(build_agent(), settings=Settings())
+    voice, silence = b"\x00\x20" * 3_200, bytes(16_000)
+    async with serving(app) as url, enveloped(url, chat="c") as live:
+        for pcm in (voice, silence):
+            chunk = base64.b64encode(pcm).decode()
+            await live.write("audio_chunk", chunk=chunk, sampleRate=16_000, channels=1, bitDepth=16)
+        told = await live.turn()
+        await live.say("Play some jazz")
+        assert (await live.reply()).only("tool-input-available")[0]["toolName"] == "change_bgm"
+    assert [c["toolName"] for c in told.only("tool-input-available")] == ["get_weather"]
+    assert "Tokyo" in told.text
 
 
 async def test_requests_beyond_the_limit_are_refused_one_by_one(

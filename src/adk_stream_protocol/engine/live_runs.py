@@ -191,7 +191,9 @@ class LiveRuns:
         live = self.of(chat_id)
         if live is not None and (live.speaks or live.in_turn or live.asks.waits):
             return live
-        if live is not None and self.modality == "text":
+        is_heard = self.modality != "text" and bool(self._listeners.get((owner, chat_id)))
+        if live is not None and not is_heard:
+            # It answers in text, and nobody would hear more of it.
             return live
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and turn.running:
