@@ -13,14 +13,14 @@ import anyio
 import httpx
 import pytest
 from google.adk.agents.llm_agent import LlmAgent
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from adk_stream_protocol.demo.agent import build_agent
-from adk_stream_protocol.identifiers import ChatId
-from adk_stream_protocol.ports import TurnRecord, turns_topic
+from adk_stream_protocol.identifiers import ChatId, ReplyId
+from adk_stream_protocol.ports import Batch, TurnRecord, turns_topic
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.wiring import create_app
-from adk_stream_protocol.stores.memory import MemoryTurns, memory_stores
+from adk_stream_protocol.server.wiring import create_app, turns_of
+from adk_stream_protocol.stores.memory import MemoryLog, MemoryTurns, memory_stores
 from support.envelope import CONFIRM, DONE, Envelope, enveloped
 from support.postgres import PostgresServer
 from support.serving import serving
@@ -633,6 +633,16 @@ async def test_what_the_microphone_hears_is_a_turn_of_the_chat() -> None:
     assert "Tokyo" in told.text
 
 
+async def test_who_speaks_while_another_reply_runs_is_not_heard(stage: Stage) -> None:
+    async with enveloped(stage.url, chat="c") as live, anyio.create_task_group() as tasks:
+        tasks.start_soon(stage.say, "c", "long")
+        await live.until_text("One.")
+        await live.write("audio_chunk", chunk=base64.b64encode(bytes(640)).decode())
+        assert await live.is_silent()
+        stage.more.set()
+        assert (await live.turn()).text == "Two."
+
+
 async def test_requests_beyond_the_limit_are_refused_one_by_one(
     stage: Stage, live: Envelope
 ) -> None:
@@ -802,6 +812,66 @@ async def test_a_client_that_reads_too_slowly_is_dropped_and_can_open_another(
     assert len(text) == 20_000_000
 
 
+async def test_a_chat_that_is_deleted_while_a_call_waits_can_be_begun_anew(
+    stage: Stage, live: Envelope
+) -> None:
+    asked = await asked_to(live)
+    assert (await stage.http.delete("/api/chats/c")).status_code == 204
+    await live.say("hi")
+    assert (await live.turn()).text == "Hello."
+    await live.confirm(asked.calls[1], True)
+    assert "is cancelled" in await live.error()
+    assert stage.payments == []
+
+
+async def test_a_server_that_drains_ends_what_runs_and_then_the_socket(stage: Stage) -> None:
+    app = create_app(
+        LlmAgent(name="drained", model=stage.model, tools=list(stage.tools())), settings=Settings()
+    )
+    async with serving(app) as url, enveloped(url) as live:
+        await live.say("long")
+        await live.until_text("One.")
+        turns_of(app).drain.begin()
+        await live.say("hi", chat=None)
+        assert (await live.error()).startswith("This server is about to end.")
+        stage.more.set()
+        assert (await live.turn()).text == "Two."
+        with pytest.raises(ConnectionClosed), anyio.fail_after(5):
+            await live.connection.recv()
+        assert live.connection.close_code == 1012
+
+
+class BrokenLog(MemoryLog):
+    """A log that cannot be read any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_broken = False
+
+    async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
+        batch = await super().read(reply_id, after)
+        if self.is_broken:
+            raise OSError("SECRET")
+        return batch
+
+
+async def test_a_reply_that_cannot_be_read_is_told_and_the_socket_stays_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = BrokenLog()
+    stores = dataclasses.replace(memory_stores(), log=log)
+    async with staged(stores=stores) as stage, enveloped(stage.url) as live:
+        await live.say("long")
+        await live.until_text("One.")
+        log.is_broken = True
+        stage.more.set()
+        assert (await live.error()).startswith("The server failed. Please try again. (error ")
+        log.is_broken = False
+        await live.say("hello")
+        assert (await live.turn()).text == "Hello again."
+    assert "SECRET" not in caplog.text
+
+
 class DownAtTimes(MemoryTurns):
     """Turns whose database does not always answer."""
 
@@ -829,11 +899,13 @@ async def test_a_database_that_does_not_answer_ends_no_socket(
         stores.wake.hint(turns_topic(ChatId("c")))
         with anyio.fail_after(5):
             await turns.missed.wait()
+        await live.write("interrupt")
+        assert (await live.error()).startswith("The server failed.")
         turns.is_down = False
         await stage.say("c", "hello")
         assert (await live.turn()).text == "Hello again."
-    told = [record.getMessage().partition("\n")[0] for record in caplog.records]
-    assert set(told) == {"chat not watched: OSError"}
+    told = {record.getMessage().partition("\n")[0] for record in caplog.records}
+    assert told == {"chat not watched: OSError", "request failed: OSError"}
 
 
 async def test_sockets_that_come_and_go_leave_no_task_behind(stage: Stage) -> None:
