@@ -8,6 +8,8 @@ DATABASE = sqlite:///adk-stream.db
 AGENT =
 MODEL =
 PYTHON = python3
+# Tests wait for each other's processes more than they compute: one more than small machines have cores.
+WORKERS = 3
 KILLS = 5000
 CUTS = 10000
 SEED =
@@ -43,7 +45,7 @@ run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
 
 test: install lint types ## check everything: style, types, layers, tests
 	cd $(CLIENT) && npm test --silent
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 check: test ## what CI runs
 
