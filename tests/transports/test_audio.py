@@ -192,3 +192,39 @@ async def test_nobody_hears_a_chat_of_another() -> None:
                 await late.connection.recv()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
+
+
+async def runs_of(stage: Stage, count: int) -> None:
+    """Wait until so many live runs go on."""
+    with anyio.fail_after(_PATIENCE):
+        while f"adk_stream_live_runs {count}" not in (await stage.http.get("/metrics")).text:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_nobody_speaks_in_a_chat_of_another() -> None:
+    async with (
+        talking("Hello") as stage,
+        sounding(stage.url, "c", **{"x-user": "mallory"}) as other,
+        sounding(stage.url, "c") as sound,
+    ):
+        # A run, and no turn yet that would tell whose the chat is.
+        await sound.connection.send(QUIET)
+        await runs_of(stage, 1)
+        await other.speak()
+        while not other.told:
+            await other.receive()
+        assert other.told[0]["type"] == "error"
+        assert (await stage.http.get("/api/chats/c")).json()["messages"] == []
+
+
+async def test_nobody_types_in_a_chat_that_another_has_begun_to_speak_in() -> None:
+    async with talking("Hello") as stage, sounding(stage.url, "c") as sound:
+        await sound.connection.send(QUIET)
+        await runs_of(stage, 1)
+        async with opened(stage.url, route="live", headers={"x-user": "mallory"}) as socket:
+            await socket.say("r1", "c", "Hello")
+            frames = await socket.all("r1")
+        assert [frame["type"] for frame in frames] == ["error"]
+        await sound.speak()
+        while not sound.heard:
+            await sound.receive()

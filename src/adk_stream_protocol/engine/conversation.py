@@ -538,6 +538,9 @@ class Conversations:
             NotFound: it is another's; a caller cannot tell from one that does not exist.
         """
         owner = await self.stores.turns.owner_of(chat_id)
+        if owner is None and (live := self.lives.of(chat_id)) is not None:
+            # Someone has begun to speak in it.
+            owner = live.scope.owner
         if owner is None:
             # Rows that were read from a session tell whose it is before its first turn does.
             owners = {call.owner for call in await self.stores.calls.of_chat(chat_id)}

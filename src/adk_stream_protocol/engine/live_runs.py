@@ -146,7 +146,7 @@ class LiveRuns:
         """
         requests = _answered(content)
         live = self.of(chat_id)
-        usable = live is not None and not live.in_turn
+        usable = live is not None and live.scope.owner == owner and not live.in_turn
         start: Callable[[LiveRun], Awaitable[None]]
         if live is not None and usable and live.asks.waits_for(requests):
             start = partial(_release, requests=requests, answers=content)
