@@ -228,3 +228,12 @@ async def test_nobody_types_in_a_chat_that_another_has_begun_to_speak_in() -> No
         await sound.speak()
         while not sound.heard:
             await sound.receive()
+
+
+async def test_a_listener_who_comes_back_hears_on() -> None:
+    async with talking("Hello", "Hello") as stage:
+        for _ in range(2):
+            async with sounding(stage.url, "c") as sound:
+                await sound.speak()
+                while not sound.heard:
+                    await sound.receive()

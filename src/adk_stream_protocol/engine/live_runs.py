@@ -183,7 +183,8 @@ class LiveRuns:
                 yield
         finally:
             listeners.remove(listener)
-            if not listeners and self._listeners.get(place) is listeners:
+            # A run tells those of this very list, also if they come later.
+            if not listeners and not self._is_open(place):
                 del self._listeners[place]
 
     async def aloud(self, owner: UserId, chat_id: ChatId) -> LiveRun | None:
@@ -246,11 +247,17 @@ class LiveRuns:
             logger.warning("live run broke: %s", trace_of(live.failure), extra=ids)
 
     def _forget(self, live: LiveRun) -> None:
-        if self._runs.get(live.chat_id) is live:
-            del self._runs[live.chat_id]
+        if self._runs.get(live.chat_id) is not live:
+            return
+        del self._runs[live.chat_id]
         place = (live.scope.owner, live.chat_id)
-        if not self._listeners.get(place, True):
+        if not self._listeners[place]:
             del self._listeners[place]
+
+    def _is_open(self, place: tuple[UserId, ChatId]) -> bool:
+        owner, chat_id = place
+        live = self._runs.get(chat_id)
+        return live is not None and live.scope.owner == owner
 
     async def _watch(self, live: LiveRun) -> None:
         """End the run when another turn of the chat runs elsewhere: its session is outdated."""
