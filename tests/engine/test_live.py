@@ -297,6 +297,33 @@ async def test_an_agent_that_is_a_tool_waits_no_longer_than_its_run() -> None:
     assert [message["role"] for message in history] == ["user", "assistant"]
 
 
+async def test_an_agents_own_call_is_asked_for_after_one_inside_its_tool() -> None:
+    payments: list[int] = []
+    inner = LlmAgent(
+        name="cashier",
+        description="Pays.",
+        model=ScriptedModel(script={"5 please": [[call("pay", amount=5)], ["Paid it."]]}),
+        tools=[payer(payments)],
+    )
+    script: Script = {
+        "pay": [[call("pay", amount=1), call("cashier", request="5 please")], ["Told."]]
+    }
+    root = LlmAgent(
+        name="root",
+        model=ScriptedModel(script=script),
+        tools=[payer(payments), AgentTool(agent=inner)],
+    )
+    async with served(root) as stage, telling(stage, "live") as teller:
+        first = await teller.say("pay")
+        assert len(first.approvals) == 1
+        second = await teller.answer(first, True)
+        assert payments == [5]
+        assert len(second.approvals) == 1, second.chunks
+        told = await teller.answer(second, True)
+        assert told.text == "Told.", told.chunks
+    assert payments == [5, 1]
+
+
 async def test_a_model_goes_on_talking_while_a_call_beside_it_waits() -> None:
     payments: list[int] = []
     tool = payer(payments, behavior=types.Behavior.NON_BLOCKING)

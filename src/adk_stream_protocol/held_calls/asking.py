@@ -50,6 +50,8 @@ class _Asked:
     tool_context: ToolContext
     confirmation: ToolConfirmation
     request_id: str = field(default_factory=lambda: f"adk-{uuid.uuid4()}")
+    is_told: bool = False
+    """False: it waits for others of its response, and nobody knows of it."""
     released: anyio.Event = field(default_factory=anyio.Event)
 
     @property
@@ -106,8 +108,9 @@ class Asking:
         return any(not _is_non_blocking(asked.tool) for asked in self._waiting.values())
 
     def waits_for(self, requests: Collection[str]) -> bool:
-        """Whether these are the requests that wait, all of them and no other."""
-        return bool(self._waiting) and self._waiting.keys() == set(requests)
+        """Whether these are the requests that somebody was told of, all of them and no other."""
+        told = {request for request, asked in self._waiting.items() if asked.is_told}
+        return bool(told) and told == set(requests)
 
     async def ask(
         self,
@@ -183,6 +186,8 @@ class Asking:
         if batch.is_told or not batch.asked or not batch.calls <= settled:
             return
         batch.is_told = True
+        for asked in batch.asked.values():
+            asked.is_told = True
         context = next(iter(batch.asked.values())).tool_context
         calls_event = event_of(context.function_call_id or "", context)
         author = context.agent_name if calls_event is None else calls_event.author
