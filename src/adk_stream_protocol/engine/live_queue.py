@@ -55,8 +55,6 @@ class LiveQueue(LiveRequestQueue):
     @override
     def send_realtime(self, blob: types.Blob) -> None:
         """Send a piece of sound; the oldest that waits is dropped if there are too many."""
-        if len(self._requests) >= self._bound:
-            self._drop_sound()
         self._put(LiveRequest(blob=blob))
 
     @override
@@ -81,7 +79,11 @@ class LiveQueue(LiveRequestQueue):
         return self._requests.popleft()
 
     def _put(self, request: LiveRequest) -> None:
-        if len(self._requests) >= self._bound and not request.close:
+        if len(self._requests) >= self._bound:
+            self._drop_sound()
+        # ADK itself sends the results of tools, and breaks if it cannot.
+        is_result = request.content is not None and _is_response(request.content)
+        if len(self._requests) >= self._bound and not request.close and not is_result:
             raise TooMany("The model takes no more right now. Wait a moment, then send again.")
         self._requests.append(request)
         more, self._more = self._more, anyio.Event()
