@@ -24,6 +24,8 @@ from google.genai import types
 from adk_stream_protocol import Settings, ToolRule, create_app
 from stories.telling import Route, telling
 from support.gemini_live import GEMINI_3, LiveConnection, gemini_live
+from support.gemini_live_brain import brain
+from support.gemini_live_wire import text as words
 from support.scripted import Script, ScriptedModel, call
 from support.serving import serving
 from support.stage import Stage, staged, user_message
@@ -133,6 +135,24 @@ async def test_a_message_of_a_live_chat_can_be_answered_anew() -> None:
     # Only the second turn was taken back, though one live run made both.
     texts = [part["text"] for m in history for part in m["parts"] if part["type"] == "text"]
     assert texts == ["hi", "Hello.", "hello", "Hello again."]
+
+
+async def test_a_run_goes_on_after_an_answer_that_was_cut_off(tmp_path: Path) -> None:
+    async def breaks(model: LiveConnection) -> None:
+        await model.prompt()
+        await model.send(words("Once upon "))
+        await model.close()
+
+    async with gemini_live(breaks, then=brain()) as server:
+        agent = LlmAgent(name="root", model=server.model())
+        app = create_app(agent, database=f"sqlite:///{tmp_path / 'chats.db'}")
+        async with on(app) as stage, telling(stage, "live") as teller:
+            assert (await teller.say("Tell")).text == "Once upon "
+            told = await teller.say("Go on")
+            assert told.text == "You said: Go on", told.chunks
+            history = await history_with(stage, "You said: Go on")
+    texts = [part["text"] for m in history for part in m["parts"] if part["type"] == "text"]
+    assert texts == ["Tell", "Once upon ", "Go on", "You said: Go on"]
 
 
 # Held calls

@@ -310,6 +310,8 @@ class Preparation:
         """Return a turn that begins with the opening and follows the runs."""
 
         async def keep_text(like: Event, text: str) -> None:
+            # What a live run knows of the session is outdated from here on.
+            await self.modes.lives.end(draft.chat_id)
             await self.sessions.keep_text(
                 draft.chat_id,
                 draft.owner,
