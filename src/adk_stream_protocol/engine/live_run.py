@@ -26,7 +26,7 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.engine.live_queue import LiveQueue
-from adk_stream_protocol.errors import ServerFault
+from adk_stream_protocol.errors import NotRunning, ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.held_calls.run_scope import LiveTurnIds, RunScope, run_scope
 from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, ReplyId, UserId
@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 _EXPIRES_WITHIN: Final = 15.0
 """How long it may take until an expired call is noticed."""
+
+_PREPARE: Final = 60.0
+"""How long it may take until a turn begins that is being prepared."""
 
 _MOST_RESTARTS: Final = 2
 """How often one turn's connection may break before it answers."""
@@ -151,7 +154,8 @@ class LiveRun:
         self._restarts = 0
         self._rests_since = math.inf
         self._present = 0
-        self._is_started = False
+        self.is_started = False
+        """Whether it runs, or is about to."""
         self._task: asyncio.Task[object] | None = None
         self._asked_to_end = False
         self._changed = anyio.Event()
@@ -175,7 +179,6 @@ class LiveRun:
 
     async def serve(self) -> None:
         """Run until the model is done, the run is asked to end, or it has rested too long."""
-        self._is_started = True
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._rest)
             await self._run()
@@ -241,7 +244,7 @@ class LiveRun:
         if self.is_over:
             return
         self._asked_to_end = True
-        if not self._is_started:
+        if not self.is_started:
             self._ended.set()
         elif self._task is not None:
             # Once, and not as a scope of anyio's would: ADK has to await while it cleans up.
@@ -354,8 +357,22 @@ class LiveRun:
         self.queue.send_content(content)
         self.scope.said = content
 
+    def expect(self) -> None:
+        """Let the run not end by itself before a turn begins that is being prepared."""
+        self._rests_since = anyio.current_time() + _PREPARE
+        self._notify()
+
     def begin(self, names: TurnNames) -> None:
-        """Let a turn follow the run from here."""
+        """Let a turn follow the run from here.
+
+        Raises:
+            NotRunning: it has ended meanwhile.
+        """
+        if self.is_over:
+            raise NotRunning(
+                "The live run has ended before its turn began.",
+                public_message="The connection to the model was lost. Please send it again.",
+            )
         self._take_names(names)
         self._in_turn = True
         self._is_speaking = False

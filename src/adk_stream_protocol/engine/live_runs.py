@@ -146,13 +146,15 @@ class LiveRuns:
         """
         requests = _answered(content)
         live = self.of(chat_id)
-        usable = live is not None and live.scope.owner == owner and not live.in_turn
-        start: Callable[[LiveRun], Awaitable[None]]
-        if live is not None and usable and live.asks.waits_for(requests):
-            start = partial(_release, requests=requests, answers=content)
+        start: Callable[[LiveRun], Awaitable[None]] | None = None
+        if live is not None and live.is_started and not live.in_turn and live.scope.owner == owner:
+            if live.asks.waits_for(requests):
+                start = partial(_release, requests=requests, answers=content)
+            elif not requests and not live.asks.waits:
+                start = partial(_say, content=content)
+        if live is not None and start is not None:
+            live.expect()
             return live.scope, [LiveTurn(live, names, start)]
-        if live is not None and usable and not requests and not live.asks.waits:
-            return live.scope, [LiveTurn(live, names, partial(_say, content=content))]
         await self.end(chat_id)
         live = self._open(owner, chat_id)
         start = partial(self._open_with, content=content)
@@ -228,6 +230,7 @@ class LiveRuns:
                 "Live runs are not served.",
                 public_message="The server is starting or stopping. Try again in a moment.",
             )
+        live.is_started = True
         self._tasks.start_soon(self._serve, live)
 
     async def _serve(self, live: LiveRun) -> None:

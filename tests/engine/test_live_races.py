@@ -1,0 +1,98 @@
+"""Live runs when two things happen at once, or one at a bad moment."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from adk_stream_protocol import Settings
+from adk_stream_protocol.ports import Stores
+from adk_stream_protocol.stores.memory import memory_stores
+from stories.telling import telling
+from support.stage import staged
+
+pytestmark = pytest.mark.anyio
+
+Before = Callable[[], Awaitable[None]]
+
+
+class Waylaid:
+    """A store; something comes before one of the things it does."""
+
+    def __init__(self, inner: Any, name: str, before: Before) -> None:
+        self._inner = inner
+        self._name = name
+        self._before = before
+
+    def __getattr__(self, name: str) -> Any:
+        do = getattr(self._inner, name)
+        if name != self._name:
+            return do
+
+        async def waylaid(*arguments: Any, **named: Any) -> Any:
+            await self._before()
+            return await do(*arguments, **named)
+
+        return waylaid
+
+
+def stores_with(port: str, name: str, before: Before) -> Stores:
+    stores = memory_stores()
+    waylaid: Any = {port: Waylaid(getattr(stores, port), name, before)}
+    return dataclasses.replace(stores, **waylaid)
+
+
+# The moment between the choice of a run and its turn
+
+
+async def test_a_run_does_not_end_by_itself_while_its_turn_is_prepared() -> None:
+    slow = anyio.Event()
+
+    async def wait() -> None:
+        if slow.is_set():
+            # A database that takes longer than a run may rest.
+            await anyio.sleep(0.5)
+
+    settings = dataclasses.replace(Settings(), live_idle_seconds=0.3)
+    stores = stores_with("calls", "deliver", wait)
+    async with staged(settings=settings, stores=stores) as stage, telling(stage, "live") as teller:
+        await teller.say("hi")
+        slow.set()
+        assert (await teller.say("hello")).text == "Hello again."
+
+
+async def test_a_run_does_not_hibernate_while_its_answer_is_prepared() -> None:
+    slow = anyio.Event()
+
+    async def wait() -> None:
+        if slow.is_set():
+            await anyio.sleep(0.5)
+
+    settings = dataclasses.replace(Settings(), live_hold_seconds=0.3)
+    stores = stores_with("calls", "deliver", wait)
+    async with staged(settings=settings, stores=stores) as stage, telling(stage, "live") as teller:
+        asked = await teller.say("pay 5")
+        slow.set()
+        told = await teller.answer(asked, True)
+        assert told.text == "Result told.", told.chunks
+    assert stage.payments == [5]
+
+
+async def test_a_turn_that_could_not_be_prepared_leaves_no_run_behind() -> None:
+    broken = [True]
+
+    async def fail() -> None:
+        if broken:
+            broken.pop()
+            raise RuntimeError("the database is down")
+
+    async with (
+        staged(stores=stores_with("calls", "deliver", fail)) as stage,
+        telling(stage, "live") as teller,
+    ):
+        assert (await teller.say("hi")).error
+        assert (await teller.say("hello")).text == "Hello again."
