@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from websockets.exceptions import ConnectionClosed
 from adk_stream_protocol import create_app
 from adk_stream_protocol.demo.agent import PaymentBook, build_agent
 from adk_stream_protocol.demo.offline_model import OfflineModel
+from adk_stream_protocol.ports import Stores
+from adk_stream_protocol.stores.memory import memory_stores
 from support.serving import serving
 from support.socket import Socket, chunks_of, opened
 from support.stage import Stage, user_by_header
@@ -64,11 +67,13 @@ async def sounding(url: str, chat: str, **headers: str) -> AsyncIterator[Sound]:
 
 
 @asynccontextmanager
-async def talking(*heard: str, pace: float = 0.0) -> AsyncIterator[Stage]:
+async def talking(
+    *heard: str, pace: float = 0.0, stores: Stores | None = None
+) -> AsyncIterator[Stage]:
     """Serve the demo with a model that takes each utterance for the next phrase."""
     book = PaymentBook()
     model = OfflineModel(heard=heard, speech_pace=pace)
-    app = create_app(build_agent(model, book), identify=user_by_header)
+    app = create_app(build_agent(model, book), identify=user_by_header, stores=stores)
     async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
         yield Stage(url=url, http=http, payments=book.payments)  # type: ignore[arg-type]
 
@@ -237,3 +242,63 @@ async def test_a_listener_who_comes_back_hears_on() -> None:
                 await sound.speak()
                 while not sound.heard:
                     await sound.receive()
+
+
+class Waylaid:
+    """A store; something comes after one of the things it does."""
+
+    def __init__(self, inner: Any, name: str, after: Callable[[], Awaitable[None]]) -> None:
+        self._inner = inner
+        self._name = name
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        do = getattr(self._inner, name)
+        if name != self._name:
+            return do
+
+        async def waylaid(*arguments: Any, **named: Any) -> Any:
+            done = await do(*arguments, **named)
+            await self._after()
+            return done
+
+        return waylaid
+
+
+@dataclass
+class Pause:
+    """Holds up the next that comes, once it is asked to."""
+
+    wanted: bool = False
+    reached: anyio.Event = field(default_factory=anyio.Event)
+    over: anyio.Event = field(default_factory=anyio.Event)
+
+    async def __call__(self) -> None:
+        if self.wanted:
+            self.wanted = False
+            self.reached.set()
+            await self.over.wait()
+
+
+async def test_a_microphone_does_not_end_the_turn_that_begins_at_the_same_time() -> None:
+    pause = Pause()
+    stores = memory_stores()
+    waylaid: Any = Waylaid(stores.turns, "latest", pause)
+    async with (
+        talking("Hello", pace=3600, stores=dataclasses.replace(stores, turns=waylaid)) as stage,
+        opened(stage.url, route="live") as socket,
+        sounding(stage.url, "c") as sound,
+    ):
+        pause.wanted = True
+        # Nobody has the chat, it seems.
+        await sound.connection.send(QUIET)
+        with anyio.fail_after(_PATIENCE):
+            await pause.reached.wait()
+        await socket.say("r1", "c", "What is the weather in Tokyo?")
+        await socket.until_text("r1", "The")
+        pause.over.set()
+        await sound.connection.send("no JSON")
+        while not sound.told:
+            await sound.receive()
+        assert (await stage.http.post("/api/chat/c/stop")).json() == {"stopped": True}
+        assert (await socket.all("r1"))[-2]["chunk"]["type"] == "abort"

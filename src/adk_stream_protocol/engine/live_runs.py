@@ -191,21 +191,41 @@ class LiveRuns:
 
     async def aloud(self, owner: UserId, chat_id: ChatId) -> LiveRun | None:
         """Return the chat's run for someone who speaks; None: another turn has the chat."""
-        live = self.of(chat_id)
-        if live is not None and (live.speaks or live.in_turn or live.asks.waits):
+        live = self._hearing(owner, chat_id)
+        if live is not None:
             return live
-        is_heard = self.modality != "text" and bool(self._listeners.get((owner, chat_id)))
-        if live is not None and not is_heard:
-            # It answers in text, and nobody would hear more of it.
-            return live
-        turn = await self.stores.turns.latest(chat_id)
-        if turn is not None and turn.running:
+        if await self._is_taken(chat_id):
             return None
-        await self.end(chat_id)
+        if self._hearing(owner, chat_id) is None:
+            await self.end(chat_id)
+        if self.of(chat_id) is not None:
+            # Another was faster, while this took its time.
+            return self._hearing(owner, chat_id)
         live = self._open(owner, chat_id)
         live.rest()
+        if await self._is_taken(chat_id) and not live.is_over:
+            # By a turn that has not seen this run, and so would not end it.
+            live.end()
+            self._forget(live)
+        if live.is_over:
+            return self._hearing(owner, chat_id)
         self._start(live)
         return live
+
+    def _hearing(self, owner: UserId, chat_id: ChatId) -> LiveRun | None:
+        """Return the chat's run, if it is one for someone who speaks."""
+        live = self.of(chat_id)
+        if live is None or not live.is_started:
+            return None
+        if live.speaks or live.in_turn or live.asks.waits:
+            return live
+        is_heard = self.modality != "text" and bool(self._listeners.get((owner, chat_id)))
+        # Else it answers in text, and nobody would hear more of it.
+        return None if is_heard else live
+
+    async def _is_taken(self, chat_id: ChatId) -> bool:
+        turn = await self.stores.turns.latest(chat_id)
+        return turn is not None and turn.running
 
     def _open(self, owner: UserId, chat_id: ChatId) -> LiveRun:
         listeners = self._listeners.setdefault((owner, chat_id), [])
