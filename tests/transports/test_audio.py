@@ -33,6 +33,7 @@ LOUD = b"".join(
     struct.pack("<h", int(8000 * math.sin(2 * math.pi * 440 * n / 16_000))) for n in range(1_600)
 )
 QUIET = bytes(len(LOUD))
+WEATHER = "What is the weather in Tokyo?"
 
 
 @dataclass
@@ -302,3 +303,38 @@ async def test_a_microphone_does_not_end_the_turn_that_begins_at_the_same_time()
             await sound.receive()
         assert (await stage.http.post("/api/chat/c/stop")).json() == {"stopped": True}
         assert (await socket.all("r1"))[-2]["chunk"]["type"] == "abort"
+
+
+async def stored(stage: Stage, text: str) -> None:
+    """Wait until the chat's history has a text."""
+    with anyio.fail_after(_PATIENCE):
+        while text not in (await stage.http.get("/api/chats/c")).text:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_turn_spoken_while_the_last_one_is_given_back_begins_then() -> None:
+    pause = Pause()
+    stores = memory_stores()
+    waylaid: Any = Waylaid(stores.log, "append", pause)
+    async with (
+        talking("Hello", WEATHER, stores=dataclasses.replace(stores, log=waylaid)) as stage,
+        opened(stage.url, route="live") as socket,
+        sounding(stage.url, "c") as sound,
+    ):
+        await socket.resume("r1", "c")
+        await socket.all("r1")
+        pause.wanted = True
+        await sound.speak()
+        with anyio.fail_after(_PATIENCE):
+            await pause.reached.wait()
+        await hint(socket)
+        # The whole answer is said, though its turn is slow to write it down; and the next.
+        await stored(stage, "Hello!")
+        await sound.speak()
+        await stored(stage, "The weather in Tokyo")
+        pause.over.set()
+        await hint(socket)
+        await socket.resume("r2", "c")
+        assert chunks_of(await socket.all("r2"))[-1]["type"] == "finish"
+        history = (await stage.http.get("/api/chats/c")).json()["messages"]
+    assert [message["role"] for message in history] == ["user", "assistant"] * 2

@@ -430,11 +430,29 @@ class Conversations:
 
     async def _begin_spoken(self, live: LiveRun) -> None:
         """Begin a turn for what is said in a live run that nobody asked for."""
+        try:
+            while live.wants_turn:
+                began = await self.turns.try_begin(self._spoken(live))
+                if isinstance(began, Began):
+                    return
+                reply_id = began.turn.reply_id
+                if reply_id != live.last_reply and not self.turns.holds(reply_id):
+                    # Another process has the chat: what this run knows of it is outdated.
+                    live.end()
+                    return
+                # The last turn is about to give the chat back, or someone typed something.
+                await self.turns.until_ended(began.turn)
+        except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
+            trace, ids = trace_of(error), {"chat": live.chat_id}
+            logger.error("turn not begun: %s", trace, extra=ids)  # noqa: TRY400
+            live.end()
+
+    def _spoken(self, live: LiveRun) -> Draft:
         scope, names = live.scope, live.names
         if live.asks.waits:
             # The model goes on with its message, while a call waits beside it.
             names = replace(names, reply_id=ReplyId(f"reply-{uuid.uuid4()}"))
-        draft = Draft(
+        return Draft(
             scope.chat_id,
             scope.owner,
             key=f"spoken:{names.reply_id}",
@@ -442,16 +460,6 @@ class Conversations:
             mode="live",
             reply_id=names.reply_id,
         )
-        try:
-            began = await self.turns.try_begin(draft)
-        except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
-            trace = trace_of(error)
-            logger.error("turn not begun: %s", trace, extra={"chat": scope.chat_id})  # noqa: TRY400
-            live.end()
-        else:
-            if not isinstance(began, Began) and not self.turns.holds(began.turn.reply_id):
-                # Another process has the chat: what this run knows of it is outdated.
-                live.end()
 
     async def hear(self, chat_id: ChatId, user: UserId) -> LiveRun | None:
         """Return the live run of a chat for someone who speaks; None: a reply runs in the chat.

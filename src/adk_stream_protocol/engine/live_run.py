@@ -14,7 +14,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import anyio
@@ -131,6 +131,8 @@ class LiveRun:
         self.queue = self._new_queue()
         self.names = TurnNames.new()
         """Of the turn that runs, or of the next one that nobody asks for."""
+        self.last_reply: ReplyId | None = None
+        """Of the last turn that followed it."""
         # Who hears what the model says aloud; None: it was interrupted.
         self._listeners = listeners
         self.speaks = types.Modality.AUDIO in (config.response_modalities or [])
@@ -138,10 +140,16 @@ class LiveRun:
         self.failure: Exception | None = None
         """Why it ended; None: it was asked to, or the model was done."""
         self._ended = anyio.Event()
-        self._ready: deque[Event] = deque()
+        # What a turn has not followed yet, and whether a turn ends with it.
+        self._ready: deque[tuple[Event, bool]] = deque()
         self._seen: set[str] = set()
         self._placed: list[_Placed] = []
         self._in_turn = False
+        # Looks for the end of the turn; None: there is none, or its end has come, though whoever
+        # follows it may not have got there.
+        self._end: LiveTurnEnd | None = None
+        self._is_unasked = False
+        """Some of what is ready is of a turn that nobody asked for."""
         self._is_speaking = False
         """The model has begun to answer and not ended."""
         self._speaker = ""
@@ -174,6 +182,11 @@ class LiveRun:
     def in_turn(self) -> bool:
         """Whether a turn follows it now."""
         return self._in_turn
+
+    @property
+    def wants_turn(self) -> bool:
+        """Whether someone speaks, and no turn follows it."""
+        return self._is_unasked and not self._in_turn and not self.is_over
 
     # The run
 
@@ -225,7 +238,7 @@ class LiveRun:
     def _is_worth_another_try(self, error: Exception) -> bool:
         """Whether only the connection broke, and the model had not begun to answer."""
         broke = isinstance(error, APIError | ConnectionClosed | OSError)
-        waits = self._in_turn and not self._is_speaking and not self.scope.running
+        waits = self._end is not None and not self._is_speaking and not self.scope.running
         return broke and waits and self._restarts < _MOST_RESTARTS
 
     async def _follow(self) -> None:
@@ -265,19 +278,31 @@ class LiveRun:
                 listener(sound)
             if event.interrupted:
                 listener(None)
-        begins = begins_turn(event)
-        self._note(event, begins=begins)
-        if self._in_turn or self._ready or begins:
-            self._ready.append(event)
+        self._note(event)
+        self._add(event)
         self._seen.update(call.id or "" for call in event.get_function_calls())
         self._place_what_can_be()
-        if begins and not self._in_turn and len(self._ready) == 1:
-            self._spoke(self)
         self._notify()
 
-    def _note(self, event: Event, *, begins: bool) -> None:
+    def _add(self, event: Event) -> None:
+        """Add an event to what a turn is to follow: this one, or the next."""
+        if self._end is None and not self._is_unasked:
+            if not begins_turn(event):
+                return
+            self._is_unasked = True
+            if not self._in_turn:
+                self._spoke(self)
+        over = self._end is not None and self._end.feed(event, blocks=self.asks.blocks)
+        self._ready.append((event, over))
+        if over:
+            self._end = None
+            if not self.asks.waits:
+                # What comes next, if nobody types, is another turn.
+                self._take_names(TurnNames.new())
+
+    def _note(self, event: Event) -> None:
         """Remember what a lost connection would cost."""
-        if begins and event.author != "user":
+        if begins_turn(event) and event.author != "user":
             self._is_speaking, self._speaker = True, event.author
         if event.turn_complete or event.get_function_responses():
             self._is_speaking = False
@@ -300,7 +325,8 @@ class LiveRun:
             return
         for placed in [placed for placed in self._placed if placed.after <= self._seen]:
             self._placed.remove(placed)
-            self._ready.extend(placed.events)
+            for event in placed.events:
+                self._add(event)
 
     def _reconnected(self) -> None:
         """ADK has made another connection: what was said on the old one may be lost."""
@@ -310,7 +336,7 @@ class LiveRun:
         logger.info("live connection made anew", extra={"chat": self.chat_id})
         if self.scope.running:
             return
-        if self._in_turn and self._is_speaking:
+        if self._end is not None and self._is_speaking:
             self._take(
                 Event(
                     author=self._speaker,
@@ -320,23 +346,23 @@ class LiveRun:
                     custom_metadata=dict(self.names.ids().stamp),
                 )
             )
-        elif self._in_turn or not self._can_resume:
+        elif self._end is not None or not self._can_resume:
             # The model may never have got what it was given last; the session has it.
             self._restart()
 
     def _restart(self) -> None:
         """Run anew, from what the session holds."""
-        if self._restarts >= _MOST_RESTARTS and self._in_turn:
+        if self._restarts >= _MOST_RESTARTS and self._end is not None:
             self.failure = ConnectionError("The model's connection was lost again and again.")
             self.end()
-        elif not self._in_turn:
+        elif self._end is None:
             self.end()
         elif self._task is not None and not self._is_restarting:
             self._is_restarting = True
             self._task.cancel()
 
-    async def next(self) -> Event | None:
-        """Return the next event, or None if there are no more.
+    async def next(self) -> tuple[Event, bool] | None:
+        """Return the next event and whether the turn ends with it, or None if there are no more.
 
         Raises:
             Exception: the run broke.
@@ -374,19 +400,23 @@ class LiveRun:
                 public_message="The connection to the model was lost. Please send it again.",
             )
         self._take_names(names)
+        self.last_reply = names.reply_id
         self._in_turn = True
         self._is_speaking = False
+        self._end, self._is_unasked = LiveTurnEnd(), False
+        spoken, self._ready = self._ready, deque()
+        for event, _ in spoken:
+            self._add(event)
         self._restarts = 0
         self._rests_since = math.inf
         self._notify()
 
     def rest(self) -> None:
         """Let the run go on without a turn, for a while."""
-        if not self.asks.waits:
-            # What comes next, if nobody types, is another turn.
-            self._take_names(TurnNames.new())
         self._in_turn = False
         self._rests_since = anyio.current_time()
+        if self._is_unasked:
+            self._spoke(self)
         self._notify()
 
     def _take_names(self, names: TurnNames) -> None:
@@ -442,7 +472,6 @@ class LiveTurn:
     names: TurnNames
     start: Callable[[LiveRun], Awaitable[None]]
     """Says what the turn is about, once it follows the run."""
-    _end: LiveTurnEnd = field(default_factory=LiveTurnEnd)
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the turn's events in order; ends soon after `stop`."""
@@ -452,10 +481,10 @@ class LiveTurn:
         try:
             await self.start(live)
             while not over:
-                event = await live.next()
-                if event is None:
+                got = await live.next()
+                if got is None:
                     return
-                over = self._end.feed(event, blocks=live.asks.blocks)
+                event, over = got
                 yield _without_sound(event)
                 if live.scope.stopping and not live.scope.running:
                     live.end()
