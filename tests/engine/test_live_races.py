@@ -8,11 +8,15 @@ from typing import Any
 
 import anyio
 import pytest
+from fastapi import FastAPI
+from google.adk.agents.llm_agent import LlmAgent
 
-from adk_stream_protocol import Settings
+from adk_stream_protocol import Services, Settings, create_app
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.stores.memory import memory_stores
+from engine.test_live import on, prompts_of
 from stories.telling import telling
+from support.scripted import Script, ScriptedModel
 from support.stage import staged
 
 pytestmark = pytest.mark.anyio
@@ -96,3 +100,25 @@ async def test_a_turn_that_could_not_be_prepared_leaves_no_run_behind() -> None:
     ):
         assert (await teller.say("hi")).error
         assert (await teller.say("hello")).text == "Hello again."
+
+
+# Two servers
+
+
+async def test_a_run_is_not_used_after_another_server_has_answered() -> None:
+    stores, services = memory_stores(), Services()
+    script: Script = {"hi": [["Hello."]], "hello": [["Hello again."]], "bye": [["Goodbye."]]}
+    model = ScriptedModel(script=script)
+
+    def app() -> FastAPI:
+        agent = LlmAgent(name="root", model=model)
+        # Of its own: hints may be lost on their way to another server.
+        own = dataclasses.replace(stores, wake=memory_stores().wake)
+        return create_app(agent, stores=own, services=services)
+
+    async with on(app()) as one, on(app()) as other, telling(one, "live") as teller:
+        await teller.say("hi")
+        async with telling(other, "sse") as elsewhere:
+            assert (await elsewhere.say("hello")).text == "Hello again."
+        assert (await teller.say("bye")).text == "Goodbye."
+    assert prompts_of(model)[-1] == ["hi", "Hello.", "hello", "Hello again.", "bye"]

@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
@@ -302,7 +302,8 @@ class ChatTurns:
         logger.info("turn started", extra=draft.ids())
         try:
             with anyio.fail_after(_PREPARE):
-                turn = await draft.prepare(draft)
+                last = None if previous is None else previous.reply_id
+                turn = await draft.prepare(replace(draft, previous=last))
                 await self.stores.calls.deliver(draft.delivers, draft.reply_id)
         except BaseException:
             self._note(turning, "not_prepared")

@@ -49,6 +49,8 @@ class Draft:
     """How many turns of the request lapsed before this one."""
     mode: RunMode | None = None
     """How the agent runs; None: as it did in the turn that goes on."""
+    previous: ReplyId | None = None
+    """The reply of the turn before, once the chat is taken; None: there was none."""
     rewinds: bool = False
     """Whether it takes back earlier turns, and with them what they answered."""
     reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))

@@ -132,7 +132,7 @@ class LiveRun:
         self.names = TurnNames.new()
         """Of the turn that runs, or of the next one that nobody asks for."""
         self.last_reply: ReplyId | None = None
-        """Of the last turn that followed it."""
+        """Of the last turn of the chat that it knows of."""
         # Who hears what the model says aloud; None: it was interrupted.
         self._listeners = listeners
         self.speaks = types.Modality.AUDIO in (config.response_modalities or [])

@@ -134,7 +134,13 @@ class LiveRuns:
             self._forget(live)
 
     async def turn(
-        self, owner: UserId, chat_id: ChatId, names: TurnNames, content: types.Content
+        self,
+        owner: UserId,
+        chat_id: ChatId,
+        names: TurnNames,
+        content: types.Content,
+        *,
+        previous: ReplyId | None,
     ) -> tuple[RunScope, Sequence[AgentRun]]:
         """Return a turn of the chat's live run, and the run's scope.
 
@@ -143,11 +149,14 @@ class LiveRuns:
             chat_id: the chat.
             names: what its events are stored under.
             content: what the user said, or answers to requests.
+            previous: the reply of the chat's turn before; None: it is the first.
         """
         requests = _answered(content)
         live = self.of(chat_id)
         start: Callable[[LiveRun], Awaitable[None]] | None = None
-        if live is not None and live.is_started and not live.in_turn and live.scope.owner == owner:
+        usable = live is not None and live.is_started and not live.in_turn
+        # Another process may have had the chat since, or another user, and no hint of it came.
+        if live is not None and usable and (live.scope.owner, live.last_reply) == (owner, previous):
             if live.asks.waits_for(requests):
                 start = partial(_release, requests=requests, answers=content)
             elif not requests and not live.asks.waits:
@@ -194,7 +203,8 @@ class LiveRuns:
         live = self._hearing(owner, chat_id)
         if live is not None:
             return live
-        if await self._is_taken(chat_id):
+        turn = await self.stores.turns.latest(chat_id)
+        if turn is not None and turn.running:
             return None
         if self._hearing(owner, chat_id) is None:
             await self.end(chat_id)
@@ -203,8 +213,10 @@ class LiveRuns:
             return self._hearing(owner, chat_id)
         live = self._open(owner, chat_id)
         live.rest()
-        if await self._is_taken(chat_id) and not live.is_over:
-            # By a turn that has not seen this run, and so would not end it.
+        turn = await self.stores.turns.latest(chat_id)
+        live.last_reply = None if turn is None else turn.reply_id
+        if turn is not None and turn.running and not live.is_over:
+            # It has not seen this run, and so would not end it.
             live.end()
             self._forget(live)
         if live.is_over:
@@ -222,10 +234,6 @@ class LiveRuns:
         is_heard = self.modality != "text" and bool(self._listeners.get((owner, chat_id)))
         # Else it answers in text, and nobody would hear more of it.
         return None if is_heard else live
-
-    async def _is_taken(self, chat_id: ChatId) -> bool:
-        turn = await self.stores.turns.latest(chat_id)
-        return turn is not None and turn.running
 
     def _open(self, owner: UserId, chat_id: ChatId) -> LiveRun:
         listeners = self._listeners.setdefault((owner, chat_id), [])
@@ -283,7 +291,7 @@ class LiveRuns:
         return live is not None and live.scope.owner == owner
 
     async def _watch(self, live: LiveRun) -> None:
-        """End the run when another turn of the chat runs elsewhere: its session is outdated."""
+        """End the run when the chat had another turn elsewhere: its session is outdated."""
         while not live.is_over:
             await self.stores.wake.wait(turns_topic(live.chat_id), _LOOK)
             if live.in_turn:
@@ -293,8 +301,9 @@ class LiveRuns:
             except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
                 logger.error("chat not watched: %s", trace_of(error), extra={"chat": live.chat_id})  # noqa: TRY400
                 continue
-            if turn is not None and turn.running and not self.is_ours(turn.reply_id):
-                live.end()
+            if turn is None or turn.reply_id == live.last_reply or self.is_ours(turn.reply_id):
+                continue
+            live.end()
 
     # What a turn begins with
 

@@ -45,7 +45,9 @@ class Modes:
         # ADK reads the answers of one agent when a live run begins.
         if live and len(contents) == 1:
             names = _names(draft, past)
-            return await self.lives.turn(draft.owner, draft.chat_id, names, contents[0])
+            return await self.lives.turn(
+                draft.owner, draft.chat_id, names, contents[0], previous=draft.previous
+            )
         # What a live run knows of the session is outdated from here on.
         await self.lives.end(draft.chat_id)
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
