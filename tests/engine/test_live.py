@@ -366,6 +366,48 @@ async def test_a_model_goes_on_talking_while_a_call_beside_it_waits() -> None:
     assert payments == [5]
 
 
+async def test_a_turn_does_not_end_while_its_tool_runs() -> None:
+    payments: list[int] = []
+    started, may_end = anyio.Event(), anyio.Event()
+
+    async def pay(amount: int) -> dict[str, int]:
+        """Pay, and take long about it."""
+        started.set()
+        await may_end.wait()
+        payments.append(amount)
+        return {"paid": amount}
+
+    tool = FunctionTool(pay, require_confirmation=True)
+    tool.behavior = types.Behavior.NON_BLOCKING
+
+    async def talk(model: LiveConnection) -> None:
+        await model.prompt()
+        ids = await model.send_calls({"name": "pay", "args": {"amount": 5}})
+        await model.say("Meanwhile.")
+        await started.wait()
+        await model.say("Still at it.")
+        await model.send(words("I am "))
+        await model.interrupt()
+        await model.results_of(ids)
+        await model.say("Paid.")
+
+    async with gemini_live(talk) as server:
+        agent = LlmAgent(name="root", model=server.model(GEMINI_3), tools=[tool])
+        async with served(agent) as stage, telling(stage, "live") as teller:
+            asked = await teller.say("pay")
+            running = await teller.begin(asked.approving("c", True))
+            await running.until(lambda chunk: chunk.get("delta") == "I am ")
+            # The interruption follows at once: a turn that took it for its end would end here.
+            with anyio.move_on_after(0.3):
+                await running.ended.wait()
+            may_end.set()
+            told = await running.rest()
+            assert told.text.endswith("Paid."), told.chunks
+            approval = await stage.http.get(f"/api/approvals/{asked.approvals[0]}")
+    assert payments == [5]
+    assert approval.json()["status"] == "done"
+
+
 async def test_a_tool_that_streams_waits_for_its_approval() -> None:
     counted: list[int] = []
 

@@ -292,7 +292,8 @@ class LiveRun:
             self._is_unasked = True
             if not self._in_turn:
                 self._spoke(self)
-        over = self._end is not None and self._end.feed(event, blocks=self.asks.blocks)
+        runs = bool(self.scope.running)
+        over = self._end is not None and self._end.feed(event, blocks=self.asks.blocks, runs=runs)
         self._ready.append((event, over))
         if over:
             self._end = None

@@ -28,13 +28,16 @@ class LiveTurnEnd:
     """Those of them that a person was asked for."""
     _owes_words: bool = False
     """A result was the last thing: the model is about to say something to it."""
+    _is_late: bool = False
+    """It would have ended already, but for a tool that ran beside."""
 
-    def feed(self, event: Event, *, blocks: bool) -> bool:
+    def feed(self, event: Event, *, blocks: bool, runs: bool = False) -> bool:
         """Note an event; True if the turn ends with it.
 
         Args:
             event: the next event.
             blocks: whether the run cannot go on before those asked have answered.
+            runs: whether some tool runs. A turn that ends then would not know how it ended.
         """
         for call in event.get_function_calls() if not event.partial else ():
             self._note_call(call, event)
@@ -44,7 +47,10 @@ class LiveTurnEnd:
             self._owes_words = False
         if self._asked and self._open <= self._asked and blocks:
             return True
-        return bool(event.turn_complete) and self._is_complete(event)
+        is_late = self._is_late and not self._owes_words
+        ended = is_late or (bool(event.turn_complete) and self._is_complete(event))
+        self._is_late = ended and runs
+        return ended and not runs
 
     def _is_complete(self, event: Event) -> bool:
         if event.interrupted:
