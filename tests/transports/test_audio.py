@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from adk_stream_protocol import create_app
+from adk_stream_protocol import ToolRule, create_app
 from adk_stream_protocol.demo.agent import PaymentBook, build_agent
 from adk_stream_protocol.demo.offline_model import OfflineModel
 from adk_stream_protocol.ports import Stores
@@ -69,12 +69,15 @@ async def sounding(url: str, chat: str, **headers: str) -> AsyncIterator[Sound]:
 
 @asynccontextmanager
 async def talking(
-    *heard: str, pace: float = 0.0, stores: Stores | None = None
+    *heard: str,
+    pace: float = 0.0,
+    stores: Stores | None = None,
+    rules: Mapping[str, ToolRule] | None = None,
 ) -> AsyncIterator[Stage]:
     """Serve the demo with a model that takes each utterance for the next phrase."""
     book = PaymentBook()
     model = OfflineModel(heard=heard, speech_pace=pace)
-    app = create_app(build_agent(model, book), identify=user_by_header, stores=stores)
+    app = create_app(build_agent(model, book), identify=user_by_header, stores=stores, tools=rules)
     async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
         yield Stage(url=url, http=http, payments=book.payments)  # type: ignore[arg-type]
 
@@ -338,3 +341,30 @@ async def test_a_turn_spoken_while_the_last_one_is_given_back_begins_then() -> N
         assert chunks_of(await socket.all("r2"))[-1]["type"] == "finish"
         history = (await stage.http.get("/api/chats/c")).json()["messages"]
     assert [message["role"] for message in history] == ["user", "assistant"] * 2
+
+
+class SlowTurns(Waylaid):
+    """A chat is taken only after a while."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner, "", self._nothing)
+
+    async def _nothing(self) -> None: ...
+
+    async def begin(self, *arguments: Any, **named: Any) -> Any:
+        await anyio.sleep(0.3)
+        return await self._inner.begin(*arguments, **named)
+
+
+async def test_what_a_policy_approves_runs_in_a_spoken_turn() -> None:
+    rules = {"process_payment": ToolRule(decide=lambda _arguments: True)}
+    stores = memory_stores()
+    slow: Any = SlowTurns(stores.turns)
+    stores = dataclasses.replace(stores, turns=slow)
+    async with (
+        talking("Send 50 dollars to Hanako", rules=rules, stores=stores) as stage,
+        sounding(stage.url, "c") as sound,
+    ):
+        await sound.speak()
+        await stored(stage, "output")
+    assert [payment["amount"] for payment in stage.payments] == [50]  # type: ignore[index]

@@ -126,7 +126,12 @@ class LiveRun:
         self._store = store
         self.asks = Asking(chat_id, self._place)
         self.scope = RunScope(
-            owner, chat_id, holder=ReplyId(""), asks=self.asks, inner_seconds=limits.hold
+            owner,
+            chat_id,
+            holder=ReplyId(""),
+            asks=self.asks,
+            inner_seconds=limits.hold,
+            followed=self._followed,
         )
         self.queue = self._new_queue()
         self.names = TurnNames.new()
@@ -419,6 +424,11 @@ class LiveRun:
         if self._is_unasked:
             self._spoke(self)
         self._notify()
+
+    async def _followed(self) -> None:
+        """Return when a turn follows the run."""
+        while not self._in_turn and not self.is_over:
+            await self._changed.wait()
 
     def _take_names(self, names: TurnNames) -> None:
         self.names = names

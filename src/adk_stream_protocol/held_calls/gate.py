@@ -215,6 +215,9 @@ class Gate(BasePlugin):
         scope = run_scope.get()
         if scope is None:
             return None
+        if scope.followed is not None:
+            # Someone spoke: the chat is being taken, and nobody may claim a call before.
+            await scope.followed()
         if scope.stopping:
             return {"error": _STOPPED}
         if tool_context.tool_confirmation is not None:

@@ -103,6 +103,8 @@ class RunScope:
     """How long calls wait that only this very run can act on."""
     live: LiveTurnIds | None = None
     """The turn of a live run; None: ADK's own ids are the turn's."""
+    followed: Callable[[], Awaitable[None]] | None = None
+    """Returns when a turn follows a live run: no tool starts before; None: one always does."""
 
     def patience_for(self, held: CallHeld) -> float | None:
         """Return how long a call may wait at most; None: as long as its rule says."""
