@@ -26,14 +26,14 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.engine.live_queue import LiveQueue
-from adk_stream_protocol.errors import ServerFault
+from adk_stream_protocol.errors import NotRunning, ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.held_calls.run_scope import LiveTurnIds, RunScope, run_scope
 from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, ReplyId, UserId
 from adk_stream_protocol.translation.history import stamp
 from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn, sound_of
 
-__all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames"]
+__all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames", "run_has_ended"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,9 @@ _EXPIRES_WITHIN: Final = 15.0
 
 _MOST_RESTARTS: Final = 2
 """How often one turn's connection may break before it answers."""
+
+_TAKEN: Final = 60.0
+"""How long a turn may take to begin that the run was taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,8 @@ class LiveRun:
         self._is_restarting = False
         self._restarts = 0
         self._rests_since = math.inf
+        self._taken_until = -math.inf
+        """A turn is about to follow it; if it does not come, the run may end by itself again."""
         self._present = 0
         self._is_started = False
         self._task: asyncio.Task[object] | None = None
@@ -171,11 +176,19 @@ class LiveRun:
         """Whether a turn follows it now."""
         return self._in_turn
 
+    @property
+    def rests(self) -> bool:
+        """Whether it goes on and no turn follows it."""
+        return self._is_started and not self._in_turn and not self.is_over
+
     # The run
+
+    def starts(self) -> None:
+        """Note that it is about to be served."""
+        self._is_started = True
 
     async def serve(self) -> None:
         """Run until the model is done, the run is asked to end, or it has rested too long."""
-        self._is_started = True
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._rest)
             await self._run()
@@ -354,8 +367,19 @@ class LiveRun:
         self.queue.send_content(content)
         self.scope.said = content
 
+    def take(self) -> None:
+        """Keep it from ending by itself while a turn that is to follow it is prepared."""
+        self._taken_until = anyio.current_time() + _TAKEN
+        self._notify()
+
     def begin(self, names: TurnNames) -> None:
-        """Let a turn follow the run from here."""
+        """Let a turn follow the run from here.
+
+        Raises:
+            NotRunning: it has ended meanwhile.
+        """
+        if self.is_over:
+            raise run_has_ended()
         self._take_names(names)
         self._in_turn = True
         self._is_speaking = False
@@ -370,6 +394,7 @@ class LiveRun:
             self._take_names(TurnNames.new())
         self._in_turn = False
         self._rests_since = anyio.current_time()
+        self._taken_until = -math.inf
         self._notify()
 
     def _take_names(self, names: TurnNames) -> None:
@@ -410,7 +435,7 @@ class LiveRun:
             longest = math.inf
         if not self._present and not self.asks.waits_inside:
             longest = min(longest, self._limits.leave)
-        return self._rests_since + longest
+        return max(self._rests_since + longest, self._taken_until)
 
     def _notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
@@ -431,13 +456,16 @@ class LiveTurn:
         """Yield the turn's events in order; ends soon after `stop`."""
         live = self.live
         live.begin(self.names)
-        over = False
+        begun = over = False
         try:
             await self.start(live)
             while not over:
                 event = await live.next()
                 if event is None:
+                    if not begun and not live.scope.stopping:
+                        raise run_has_ended()
                     return
+                begun = True
                 over = self._end.feed(event, blocks=live.asks.blocks)
                 yield _without_sound(event)
                 if live.scope.stopping and not live.scope.running:
@@ -461,6 +489,14 @@ class LiveTurn:
         if self.live.scope.running:
             self.live.end()
         # Else one has just ended, and ADK is about to tell its result.
+
+
+def run_has_ended() -> NotRunning:
+    """Return why a turn cannot follow its run."""
+    return NotRunning(
+        "The live run has ended before its turn began.",
+        public_message="What was said could not be answered. Please say it again.",
+    )
 
 
 def _without_sound(event: Event) -> Event:

@@ -27,7 +27,13 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, LiveTurn, TurnNames
+from adk_stream_protocol.engine.live_run import (
+    LiveLimits,
+    LiveRun,
+    LiveTurn,
+    TurnNames,
+    run_has_ended,
+)
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.tool_threads import off_the_loop
 from adk_stream_protocol.errors import NotRunning, trace_of
@@ -146,16 +152,16 @@ class LiveRuns:
         """
         requests = _answered(content)
         live = self.of(chat_id)
-        usable = live is not None and not live.in_turn
-        start: Callable[[LiveRun], Awaitable[None]]
-        if live is not None and usable and live.asks.waits_for(requests):
+        start: Callable[[LiveRun], Awaitable[None]] | None = None
+        if live is not None and live.rests and live.asks.waits_for(requests):
             start = partial(_release, requests=requests, answers=content)
-            return live.scope, [LiveTurn(live, names, start)]
-        if live is not None and usable and not requests and not live.asks.waits:
-            return live.scope, [LiveTurn(live, names, partial(_say, content=content))]
-        await self.end(chat_id)
-        live = self._open(owner, chat_id)
-        start = partial(self._open_with, content=content)
+        elif live is not None and live.rests and not requests and not live.asks.waits:
+            start = partial(_say, content=content)
+        if live is None or start is None:
+            await self.end(chat_id)
+            live = self._open(owner, chat_id)
+            start = partial(self._open_with, content=content)
+        live.take()
         return live.scope, [LiveTurn(live, names, start)]
 
     def spoken(self, chat_id: ChatId, names: TurnNames) -> tuple[RunScope, Sequence[AgentRun]]:
@@ -165,11 +171,9 @@ class LiveRuns:
             NotRunning: it has ended meanwhile.
         """
         live = self.of(chat_id)
-        if live is None or live.in_turn:
-            raise NotRunning(
-                "The live run has ended before its turn began.",
-                public_message="What was said could not be answered. Please say it again.",
-            )
+        if live is None or not live.rests:
+            raise run_has_ended()
+        live.take()
         return live.scope, [LiveTurn(live, names, _nothing_to_say)]
 
     @contextmanager
@@ -189,11 +193,11 @@ class LiveRuns:
     async def aloud(self, owner: UserId, chat_id: ChatId) -> LiveRun | None:
         """Return the chat's run for someone who speaks; None: another turn has the chat."""
         live = self.of(chat_id)
-        if live is not None and (live.speaks or live.in_turn or live.asks.waits):
+        if live is not None and (live.in_turn or live.asks.waits):
             return live
         is_heard = self.modality != "text" and bool(self._listeners.get((owner, chat_id)))
-        if live is not None and not is_heard:
-            # It answers in text, and nobody would hear more of it.
+        if live is not None and live.rests and (live.speaks or not is_heard):
+            # Or it answers in text, and nobody would hear more of it.
             return live
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and turn.running:
@@ -227,6 +231,7 @@ class LiveRuns:
                 "Live runs are not served.",
                 public_message="The server is starting or stopping. Try again in a moment.",
             )
+        live.starts()
         self._tasks.start_soon(self._serve, live)
 
     async def _serve(self, live: LiveRun) -> None:
@@ -273,8 +278,12 @@ class LiveRuns:
 
         Sent after the history, it would come second: the model answers whatever is open there.
         """
-        await self._store(live, content)
-        self._start(live)
+        try:
+            await self._store(live, content)
+            self._start(live)
+        except BaseException:
+            self._forget(live)
+            raise
 
     async def _store(self, live: LiveRun, content: types.Content) -> None:
         await self.sessions.append(
