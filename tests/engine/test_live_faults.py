@@ -26,7 +26,7 @@ from support.stage import Answered, Stage, staged
 pytestmark = pytest.mark.anyio
 
 IN_BAND, OUT_OF_BAND = 60.0, 0.0
-TIMES = 5
+TIMES = 3
 """How often what happens at the same instant is tried."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -24,7 +24,7 @@ from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services
 from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.opening import SqliteFile
-from support.holdings import holdings
+from support.holdings import forget_timers, holdings
 from support.live import LiveLog, live_chat, watching_lives
 from support.socket import socket_url
 from support.stage import Stage, staged
@@ -47,10 +47,10 @@ _ROWS = (
 )
 
 _SPARE = {
-    # When a chat was tried last is known for some minutes.
-    "adk_stream_protocol.engine.conversation.Conversations._tries": 10_000,
-    "adk_stream_protocol.engine.conversation._Try": 10_000,
+    "adk_stream_protocol.engine.conversation.Conversations._tries",
+    "adk_stream_protocol.engine.conversation._Try",
 }
+"""When a chat was tried last is known for some minutes."""
 
 
 @dataclasses.dataclass
@@ -92,27 +92,20 @@ class Cycles:
             await self.lives.until_ended(chat, 2)
 
 
-async def leave_nothing(stage: Stage, cycles: int, *, files: int = 0) -> list[str]:
-    """Run cycles; fails if more is held afterwards than before. Returns the chats.
-
-    Args:
-        stage: the server.
-        cycles: how many.
-        files: how many files may be opened for good.
-    """
-    spare = {**_SPARE, "open files": files}
+async def leave_nothing(stage: Stage, cycles: int) -> list[str]:
+    """Run cycles; fails if more is held afterwards than before. Returns the chats."""
     with watching_lives() as lives:
         opened = Cycles(stage, lives)
         # What is made once, for the first who asks, is not a leak.
-        await opened.run(2 * AT_ONCE)
+        await opened.run(AT_ONCE)
         await at_rest(stage)
         before = holdings()
         await opened.run(cycles)
         with anyio.move_on_after(20):
             # What was left last may still be ending.
-            while grown(before, spare):
+            while grown(before):
                 await at_rest(stage)
-        assert grown(before, spare) == {}
+        assert grown(before) == {}
     return opened.chats
 
 
@@ -120,12 +113,13 @@ async def at_rest(stage: Stage) -> None:
     """Return when no reply runs."""
     while "adk_stream_running_turns 0\n" not in (await stage.http.get("/metrics")).text:
         pass
+    await forget_timers()
 
 
-def grown(before: Counter[str], spare: Mapping[str, int]) -> dict[str, int]:
+def grown(before: Counter[str]) -> dict[str, int]:
     """Return of what there is more than before."""
     more = holdings() - before
-    return {name: count for name, count in more.items() if count > spare.get(name, 0)}
+    return {name: count for name, count in more.items() if name not in _SPARE}
 
 
 async def check_rows(stores: Stores, chats: list[str]) -> None:
@@ -151,8 +145,7 @@ async def test_nothing_stays_of_live_chats_in_a_database(tmp_path: Path) -> None
     async with open_database(SqliteFile(tmp_path / "chats.db")) as database:
         stores, services = database.stores, Services(sessions=database.sessions)
         async with staged(settings=SETTINGS, stores=stores, services=services) as stage:
-            # A pool of connections to the file, each with its journal.
-            chats = await leave_nothing(stage, CYCLES // 8, files=3 * AT_ONCE)
+            chats = await leave_nothing(stage, CYCLES // 10)
             await check_rows(stores, chats)
         rows = create_engine(f"sqlite:///{tmp_path / 'chats.db'}")
         with rows.connect() as connection:
