@@ -7,7 +7,6 @@ import pytest
 
 from support.postgres import PostgresServer, postgres_server
 
-
 _TOGETHER = ("cluster", "golden", "faults/test_kill_matrix.py", "plain_adk")
 """Tests that share what is dear to make: they run in one process, where tests run in several."""
 
