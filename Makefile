@@ -12,6 +12,7 @@ PYTHON = python3
 WORKERS = 3
 KILLS = 5000
 CUTS = 10000
+CYCLES = 1000
 SEED =
 
 BIN := .venv/bin
@@ -45,7 +46,7 @@ run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
 
 test: install lint types ## check everything: style, types, layers, tests
 	cd $(CLIENT) && npm test --silent
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 check: test ## what CI runs
 
@@ -65,10 +66,11 @@ types: $(DEVELOPS) $(CLIENT_READY) ## check types
 golden: install ## write the golden files anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py --golden-update
 
-faults: install ## kill servers by chance; KILLS=5000 CUTS=10000, SEED= to repeat; writes docs/reference/faults.md
+faults: install ## kill servers by chance; KILLS=5000 CUTS=10000 CYCLES=1000, SEED= to repeat; writes docs/reference/faults.md
 	PYTHONPATH=src:tests $(BIN)/python -m faults.campaign --kills $(KILLS) $(SEED:%=--seed %) \
 	  --page docs/reference/faults.md
 	ADK_STREAM_CUTS=$(CUTS) $(BIN)/python -m pytest tests/cluster/test_cuts.py
+	ADK_STREAM_CYCLES=$(CYCLES) $(BIN)/python -m pytest tests/faults/test_leaks.py
 
 # Redis is only there to compare with: its client stays out of .venv.
 bench: $(DEVELOPS) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'

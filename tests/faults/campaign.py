@@ -1,6 +1,7 @@
 """The long campaign: kills by chance until there were enough, and what came of them.
 
-    python -m faults.campaign [--kills N] [--minutes M] [--seed S] [--workers W] [--page FILE]
+    python -m faults.campaign [--kills N] [--minutes M] [--seed S] [--workers W]
+                              [--over sse|live|left] [--page FILE]
     python -m faults.campaign --case JSON [--times N]
 
 It exits with 1 if anything was doubled, stuck or lost, or if a planned kill never came. Each such
@@ -19,18 +20,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import anyio
 
-from faults.case import Case
+from faults.case import Case, Over
 from faults.chance import Map, by_chance, kinds, least
 from faults.crew import Crew
 from faults.life import Seen
-from faults.points import Phase, Point
+from faults.points import LIVE, Phase, Point
 from faults.tally import Tally
 from support.postgres import PostgresServer, postgres_server
 
@@ -79,7 +80,7 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
     seed = options.seed or SystemRandom().randrange(10**9)
     _say(f"seed {seed}")
     crew = Crew(folder, postgres, size=options.workers)
-    known = await _survey(crew)
+    known = await _survey(crew, options.over or get_args(Over))
     tally, began = Tally(), time.monotonic()
 
     def enough() -> Iterator[Case]:
@@ -97,10 +98,11 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
 
     await crew.play(enough(), told)
     seconds = time.monotonic() - began
-    return _report(tally, seed, seconds, page=options.page)
+    met = set(Point) if options.over != ["sse"] else set(Point) - LIVE
+    return _report(tally, seed, seconds, met=met, page=options.page)
 
 
-async def _survey(crew: Crew) -> Map:
+async def _survey(crew: Crew, over: Collection[Over]) -> Map:
     """Tell every kind of story without kills, and learn what is met in it."""
     met: dict[Case, list[dict[Phase, Seen]]] = {}
 
@@ -110,11 +112,12 @@ async def _survey(crew: Crew) -> Map:
             phases.setdefault(phase, {})[Point(point), moment] = count
         met.setdefault(case, []).append(phases)
 
-    await crew.survey(kinds(("sqlite", "postgres")) * _TELLINGS, told)
+    asked = [kind for kind in kinds(("sqlite", "postgres")) if kind.over in over]
+    await crew.survey(asked * _TELLINGS, told)
     return {case: least(list(surveys)) for case, surveys in met.items()}
 
 
-def _report(tally: Tally, seed: int, seconds: float, *, page: Path | None) -> bool:
+def _report(tally: Tally, seed: int, seconds: float, *, met: set[Point], page: Path | None) -> bool:
     total = tally.total
     _say(tally.details())
     for failure in tally.failures:
@@ -124,7 +127,7 @@ def _report(tally: Tally, seed: int, seconds: float, *, page: Path | None) -> bo
         kept.parent.mkdir(exist_ok=True)
         kept.write_text("".join(f"{json.dumps(failure)}\n" for failure in tally.failures))
         _say(f"{len(tally.failures)} cases failed; they are in {kept}.")
-    never = set(Point) - {point for (point, _, _), count in tally.counts.items() if count.kills}
+    never = met - {key[0] for key, count in tally.counts.items() if count.kills}
     _say(f"{total.kills} kills in {tally.cases} cases, {tally.cases / seconds:.2f} cases/s")
     if never:
         _say(f"never killed at: {', '.join(sorted(never))}")
@@ -146,6 +149,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop then at the latest")
     parser.add_argument("--seed", type=int, default=0, help="0: a new one")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--over", action="append", choices=get_args(Over), help="only these")
     parser.add_argument("--page", type=Path, help="where the result is written")
     parser.add_argument("--case", help="one case to play, as JSON")
     parser.add_argument("--times", type=int, default=1)

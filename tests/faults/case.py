@@ -8,10 +8,14 @@ from typing import Any, Literal, TypeAlias
 from faults.agent import Tool
 from faults.points import Kill, Phase, Point
 
-__all__ = ["Case", "Manner", "Outcome"]
+__all__ = ["Case", "Manner", "Outcome", "Over"]
 
 Manner: TypeAlias = Literal["stock", "insistent", "patient"]
 """What the client does after a cut: reload and resume; send the same again; or just look."""
+
+Over: TypeAlias = Literal["sse", "live", "left"]
+"""How the story is told: over SSE; over a live socket that stays open, so that calls wait inside
+the run; or over one that is closed after each reply, so that the run ends before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +29,13 @@ class Case:
     verdict: bool = True
     route: Literal["chat", "rest"] = "chat"
     manner: Manner = "stock"
+    over: Over = "sse"
 
     def __str__(self) -> str:
         kills = ", ".join(map(str, self.kills))
         verdict = "approved" if self.verdict else "denied"
-        return f"{kills}: {self.tool}, {verdict} by {self.route}, {self.manner}, {self.database}"
+        told = f"{self.manner}, {self.database}, {self.over}"
+        return f"{kills}: {self.tool}, {verdict} by {self.route}, {told}"
 
     def kill_in(self, phase: Phase) -> Kill | None:
         """Return the kill of a phase, or None."""

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from faults.agent import Tool
-from faults.case import Case
+from faults.case import Case, Over
 from faults.life import Seen
 from faults.points import Kill, Phase, Point
 
@@ -33,22 +33,27 @@ _RECOVERY: Final = (
     Point.END,
     Point.RELEASE,
     Point.LAPSE,
+    Point.OPENING,
+    Point.CLOSING,
 )
 """Where a second kill may wait for a server that comes back; it need not come by."""
+
+
+_NO: Final = (True, "chat")
+"""What stands in a case for the answer that nobody is asked for."""
 
 
 def kinds(databases: tuple[Literal["sqlite", "postgres"], ...]) -> list[Case]:
     """Return every kind of story, without kills."""
     routes: tuple[Literal["chat", "rest"], ...] = ("chat", "rest")
     found = [
-        Case((), database=database, tool=tool, verdict=verdict, route=route)
-        for database, tool, verdict, route in itertools.product(
-            databases, get_args(Tool), (True, False), routes
+        Case((), database=database, tool=tool, verdict=verdict, route=route, over=over)
+        for database, tool, verdict, route, over in itertools.product(
+            databases, get_args(Tool), (True, False), routes, get_args(Over)
         )
     ]
     # Nobody is asked about an ungated tool.
-    asked = [case for case in found if case.tool != "ungated"]
-    return [*asked, *(Case((), database=database, tool="ungated") for database in databases)]
+    return [case for case in found if case.tool != "ungated" or (case.verdict, case.route) == _NO]
 
 
 def is_sure(kill: Kill) -> bool:
@@ -96,6 +101,7 @@ def _case(story: Case, met: Mapping[Phase, Seen], random: Random) -> Case:
         verdict=story.verdict,
         route=story.route,
         manner=manner,
+        over=story.over,
     )
 
 

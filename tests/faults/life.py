@@ -168,7 +168,8 @@ async def _serve(place: Place, listener: socket.socket, trap: Trap) -> None:
             agent(place.book, trap),
             tools=RULES,
             identify=user_by_header,
-            settings=Settings(keep_alive_seconds=5.0),
+            # A live run that everybody has left ends at once: whoever stays decides which it is.
+            settings=Settings(keep_alive_seconds=5.0, live_leave_seconds=0.0),
             services=Services(sessions=database.sessions),
             stores=database.stores,
         )
@@ -178,7 +179,7 @@ async def _serve(place: Place, listener: socket.socket, trap: Trap) -> None:
 
 
 def _add_routes(app: FastAPI, place: Place, trap: Trap) -> None:
-    """Let the story set the trap, and look at the rows themselves."""
+    """Let the story set the trap, and look at the rows themselves and the live runs."""
     routes = APIRouter(prefix="/faults")
     engine = create_async_engine(place.url)
 
@@ -192,10 +193,11 @@ def _add_routes(app: FastAPI, place: Place, trap: Trap) -> None:
     @routes.get("/rows")
     async def rows(chat: str) -> dict[str, Any]:
         async with engine.connect() as connection:
-            return {
+            found = {
                 name: list(map(dict, (await connection.execute(query, {"chat": chat})).mappings()))
                 for name, query in _ROWS.items()
             }
+        return {**found, "lives": trap.lives}
 
     @routes.get("/modules")
     async def modules() -> list[str]:

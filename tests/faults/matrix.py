@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, get_args
 
 from faults.agent import Tool
-from faults.case import Case, Manner
+from faults.case import Case, Manner, Over
 from faults.points import Kill, Moment, Phase, Point
 
 __all__ = ["MATRIX"]
@@ -43,6 +43,20 @@ _RUNNING: Final[tuple[tuple[Point, Moment], ...]] = (
     (Point.CLAIM, "after"),
     (Point.EFFECT, "after"),
     (Point.FINISH, "between"),
+)
+
+_AROUND: Final[tuple[Moment, ...]] = ("before", "after")
+_LIVE_ASK: Final[tuple[tuple[Point, Moment], ...]] = (
+    (Point.OPENING, "before"),
+    (Point.OPENING, "after"),
+    (Point.HOLD, "before"),
+    (Point.HOLD, "after"),
+    (Point.RELEASE, "after"),
+)
+_LIVE_ANSWER: Final[tuple[tuple[Point, Moment], ...]] = (
+    (Point.APPEND, "after"),  # the answer
+    (Point.CLAIM, "after"),
+    (Point.FINISH, "after"),
 )
 
 
@@ -88,9 +102,49 @@ def _others() -> Iterator[Case]:
         yield Case((Kill(Point.DELIVERY, "after", phase="answer"), again))
 
 
+def _live() -> Iterator[Case]:
+    """Yield where a live run differs: what it stores, and how it waits, ends and goes on."""
+    asked: list[tuple[Kill, Over]] = [
+        *((Kill(point, moment), "live") for point, moment in _LIVE_ASK),
+        *((Kill(Point.APPEND, "after", nth), "live") for nth in (2, 3, 4)),
+        *((Kill(Point.CLOSING, moment), "left") for moment in _AROUND),
+    ]
+    answered: list[tuple[Kill, Over]] = [
+        *((Kill(Point.RESUMING, moment, phase="answer"), "live") for moment in _AROUND),
+        *((Kill(Point.OPENING, moment, phase="answer"), "left") for moment in _AROUND),
+        *((Kill(*at, phase="answer"), "live") for at in _LIVE_ANSWER),
+        *((Kill(*at, phase="answer"), "left") for at in _LIVE_ANSWER[:2]),
+    ]
+    manners: Iterator[Manner] = itertools.cycle(get_args(Manner))
+    routes: Iterator[Literal["chat", "rest"]] = itertools.cycle(("chat", "rest"))
+    for kill, over in (*asked, *answered):
+        yield Case((kill,), over=over, manner=next(manners), route=next(routes))
+    ways: tuple[Over, ...] = ("live", "left")
+    for over in ways:
+        yield Case((Kill(Point.EFFECT, "after", phase="answer"),), tool="idempotent", over=over)
+        yield Case((Kill(Point.DELIVERY, "after", phase="answer"),), verdict=False, over=over)
+        again = Kill(Point.OPENING, "after", phase="recover")
+        yield Case((Kill(Point.DELIVERY, "after", phase="answer"), again), over=over)
+    # The second of two calls: the first is done.
+    yield Case((Kill(Point.EFFECT, "after", nth=2, phase="answer"),), tool="both", over="live")
+    yield Case((Kill(Point.EFFECT, "after"),), tool="ungated", over="live")
+
+
+def _live_on_postgres() -> Iterator[Case]:
+    ways: tuple[Over, ...] = ("live", "left")
+    tools: tuple[Tool, ...] = ("plain", "idempotent")
+    yield Case((Kill(Point.HOLD, "after"),), database="postgres", over="live")
+    yield Case((Kill(Point.CLOSING, "after"),), database="postgres", over="left")
+    for over, tool in itertools.product(ways, tools):
+        kill = Kill(Point.CLAIM, "after", phase="answer")
+        yield Case((kill,), database="postgres", tool=tool, over=over)
+
+
 MATRIX: Final = (
     *_on_postgres(),
+    *_live_on_postgres(),
     *_around(_ASK, "ask"),
     *_around(_ANSWER, "answer"),
     *_others(),
+    *_live(),
 )

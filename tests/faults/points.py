@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["MOMENTS", "Kill", "Moment", "Phase", "Point", "point_of"]
+__all__ = ["LIVE", "MOMENTS", "Kill", "Moment", "Phase", "Point", "point_of"]
 
 Phase: TypeAlias = Literal["ask", "answer", "recover"]
 """What the server is doing: answering a message, an approval, or coming back from a kill."""
@@ -39,11 +39,20 @@ class Point(StrEnum):
     END = "end marker"
     RELEASE = "release"
     LAPSE = "lapse"
+    OPENING = "live opening"
+    RESUMING = "live release"
+    CLOSING = "live end"
 
     @property
     def moments(self) -> tuple[Moment, ...]:
         """The moments there are: only a statement has a COMMIT that follows it."""
-        return ("before", "after") if self in {Point.EFFECT, Point.HINT} else MOMENTS
+        return ("before", "after") if self in _NO_STATEMENTS else MOMENTS
+
+
+LIVE: Final = frozenset({Point.OPENING, Point.RESUMING, Point.CLOSING})
+"""What only a live run passes."""
+
+_NO_STATEMENTS: Final = LIVE | {Point.EFFECT, Point.HINT}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ class Story:
         self._world = world
         self._case = case
         self._chat = f"chat-{uuid.uuid4().hex}"
-        self._user = User(f"user-{uuid.uuid4().hex}", self._chat, world.alive().port)
+        port = world.alive().port
+        self._user = User(f"user-{uuid.uuid4().hex}", self._chat, port, over=case.over)
         self._outcome = Outcome()
         # The server has acknowledged the message: a chunk of its reply has come.
         self._heard_of_message = False
@@ -81,6 +82,8 @@ class Story:
         except DiedByItself as error:
             self._world.life = None
             self._outcome.stuck.append(str(error))
+        finally:
+            self._user.leave()
         self._outcome.seconds = time.monotonic() - began
         return self._outcome
 
@@ -101,6 +104,7 @@ class Story:
     def _ask(self) -> None:
         with self._phase("ask"):
             heard = self._say()
+            self._until_left()
         if not heard.done and self._case.manner == "insistent":
             self._say()
 
@@ -132,6 +136,7 @@ class Story:
             self._outcome.losses.append(f"acknowledged, but pending again: {lost}")
         with self._phase("answer"):
             self._decide(message, waiting)
+            self._until_left()
         if self._case.manner == "insistent":
             self._decide(message, waiting)
 
@@ -161,7 +166,17 @@ class Story:
 
     def _is_at_rest(self) -> bool:
         rows = self._look(self._user.rows)
-        return rows is not None and not any(turn["running"] for turn in rows["turns"])
+        if rows is None or any(turn["running"] for turn in rows["turns"]):
+            return False
+        return self._case.over != "left" or rows["lives"] == 0
+
+    def _until_left(self) -> None:
+        """Wait until the live run has ended that nobody has open any more."""
+        if self._case.over != "left":
+            return
+        rows = self._look(self._user.rows)
+        while rows is not None and rows["lives"] and time.monotonic() < self._due:
+            rows = self._look(self._user.rows)
 
     def _is_disarmed(self) -> bool:
         """Whether no trap is left that what follows could spring."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from faults.case import Case
 from faults.chance import is_sure
@@ -15,6 +15,10 @@ __all__ = ["Count", "Tally"]
 
 _TOOLS: Final = {"both": "plain and idempotent"}
 _BASES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+_OVER: Final = {"sse": "SSE", "live": "live", "left": "live, and left after each reply"}
+
+
+_Key: TypeAlias = tuple[Point, str, str, str]
 
 
 @dataclass(slots=True)
@@ -46,9 +50,9 @@ class Count:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts by point, database and tool."""
+    """Counts by point, database, tool, and how the story is told."""
 
-    counts: dict[tuple[Point, str, str], Count] = field(default_factory=lambda: defaultdict(Count))
+    counts: dict[_Key, Count] = field(default_factory=lambda: defaultdict(Count))
     failures: list[dict[str, Any]] = field(default_factory=list)
     """Each with its case, which can be played again."""
     cases: int = 0
@@ -79,23 +83,27 @@ class Tally:
         return sum(self.counts.values(), Count())
 
     def tables(self) -> str:
-        """Return the numbers by point, and by database and tool, as Markdown."""
+        """Return the numbers by point, by route, and by database and tool, as Markdown."""
         by_point = self._grouped(lambda key: (f"`{key[0]}`",))
+        by_route = self._grouped(lambda key: (_OVER[key[3]],))
         by_tool = self._grouped(lambda key: (_BASES[key[1]], _TOOLS.get(key[2], key[2])))
-        return "\n".join(
-            [*_table(("point",), by_point), "", *_table(("database", "tool"), by_tool)]
-        )
+        tables = [
+            _table(("point",), by_point),
+            _table(("told over",), by_route),
+            _table(("database", "tool"), by_tool),
+        ]
+        return "\n\n".join("\n".join(table) for table in tables)
 
     def details(self) -> str:
-        """Return the numbers by point, database and tool."""
-        rows = self._grouped(lambda key: (key[0].value, key[1], key[2]))
-        return "\n".join(_table(("point", "database", "tool"), rows))
+        """Return the numbers by point, database, tool and route."""
+        rows = self._grouped(lambda key: (key[0].value, *key[1:]))
+        return "\n".join(_table(("point", "database", "tool", "over"), rows))
 
     def _count(self, case: Case, kill: Kill) -> Count:
-        return self.counts[kill.point, case.database, case.tool]
+        return self.counts[kill.point, case.database, case.tool, case.over]
 
     def _grouped(
-        self, by: Callable[[tuple[Point, str, str]], tuple[str, ...]]
+        self, by: Callable[[_Key], tuple[str, ...]]
     ) -> list[tuple[tuple[str, ...], Count]]:
         points = list(Point)
         groups: dict[tuple[str, ...], Count] = {}

@@ -1,11 +1,13 @@
 """The trap inside a server: it counts the points as they pass, and kills at the one it is set for.
 
-It listens to SQLAlchemy, so it sees our statements and ADK's alike, and it wraps the hints. What
-was seen is told through a pipe in the moment of death: the story needs to know what had happened.
+It listens to SQLAlchemy, so it sees our statements and ADK's alike, and it wraps the hints and the
+steps of a live run. What was seen is told through a pipe in the moment of death: the story needs to
+know what had happened.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -18,6 +20,9 @@ from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.default import DefaultDialect
 
+from adk_stream_protocol.engine.live_run import LiveRun
+from adk_stream_protocol.engine.live_runs import LiveRuns
+from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.stores.memory import MemoryWake
 from adk_stream_protocol.stores.postgres_wake import PostgresWake
 from faults.points import Kill, Moment, Point, point_of
@@ -37,6 +42,8 @@ class Trap:
     kill: Kill | None = None
     """None: only count."""
     seen: Counter[tuple[Point, Moment]] = field(default_factory=Counter)
+    lives: int = 0
+    """How many live runs go on."""
 
     def set(self, kill: Kill | None) -> None:
         """Wait for a point, counted from now on."""
@@ -68,6 +75,7 @@ class Trap:
         self._wrap_commit()
         for wake in (MemoryWake, PostgresWake):
             self._wrap_hint(wake)
+        self._wrap_live()
 
     def _before(self, *arguments: Any) -> None:
         _, point = _statement(*arguments)
@@ -107,6 +115,45 @@ class Trap:
             self.at(Point.HINT, "after")
 
         setattr(wake, "hint", wrapped)  # noqa: B010  # mypy knows it as a method
+
+    def _wrap_live(self) -> None:
+        serve, start, end, release = LiveRuns._serve, LiveRuns._start, LiveRun.end, Asking.release
+
+        @functools.wraps(serve)
+        async def counted(own: LiveRuns, live: LiveRun) -> None:
+            self.lives += 1
+            try:
+                await serve(own, live)
+            finally:
+                self.lives -= 1
+
+        @functools.wraps(start)
+        def started(own: LiveRuns, live: LiveRun) -> None:
+            self.at(Point.OPENING, "before")
+            start(own, live)
+            self.at(Point.OPENING, "after")
+
+        @functools.wraps(end)
+        def ended(own: LiveRun) -> None:
+            if own.is_over:
+                return
+            self.at(Point.CLOSING, "before")
+            end(own)
+            self.at(Point.CLOSING, "after")
+
+        @functools.wraps(release)
+        async def released(own: Asking, *given: Any) -> None:
+            self.at(Point.RESUMING, "before")
+            await release(own, *given)
+            self.at(Point.RESUMING, "after")
+
+        for owner, method in (
+            (LiveRuns, counted),
+            (LiveRuns, started),
+            (LiveRun, ended),
+            (Asking, released),
+        ):
+            setattr(owner, method.__name__, method)
 
 
 def _statement(*told: Any) -> tuple[Connection, Point | None]:

@@ -1,4 +1,4 @@
-"""A person at a client, over HTTP: what is said, heard, decided, and seen after a reload.
+"""A person at a client: what is said, heard, decided, and seen after a reload.
 
 Blocking, on plain sockets: the process that plays the person also forks servers, and must have no
 threads and no event loop.
@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, Final
+
+from faults.case import Over
+from faults.line import Line
 
 __all__ = ["Cut", "Heard", "Hung", "Json", "User"]
 
@@ -54,17 +57,22 @@ class User:
     chat: str
     port: int
     """Of the server that lives now."""
+    over: Over = "sse"
+    _line: Line | None = None
+    """The open socket; None: there is none."""
 
     # Streams
 
     def say(self, text: str, message_id: str) -> Heard:
         """Send a message and listen until the reply ends or is cut."""
         message = {"id": message_id, "role": "user", "parts": [{"type": "text", "text": text}]}
-        return self._listen("POST", "/api/chat", {"id": self.chat, "messages": [message]})
+        return self._send({"id": self.chat, "messages": [message]})
 
     def resume(self) -> Heard:
         """Listen to the newest reply from its beginning."""
-        return self._listen("GET", f"/api/chat/{self.chat}/stream")
+        if self.over == "sse":
+            return self._listen("GET", f"/api/chat/{self.chat}/stream")
+        return self._talk("resume", {})
 
     def answer(self, message: Json, verdict: bool) -> Heard:
         """Send a message back with its approvals answered, as a stock client does."""
@@ -75,7 +83,13 @@ class User:
             "messageId": message["id"],
             "messages": [{**message, "parts": parts}],
         }
-        return self._listen("POST", "/api/chat", body)
+        return self._send(body)
+
+    def leave(self) -> None:
+        """Close the socket, if one is open."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
 
     # Plain requests; each raises `Cut`
 
@@ -95,9 +109,9 @@ class User:
         found: list[Json] = shown["messages"] if status == 200 else []
         return found
 
-    def rows(self) -> dict[str, list[Json]]:
-        """Return the chat's rows, from the database itself."""
-        found: dict[str, list[Json]] = self._ask("GET", f"/faults/rows?chat={self.chat}")[1]
+    def rows(self) -> Json:
+        """Return the chat's rows, from the database itself, and how many live runs go on."""
+        found: Json = self._ask("GET", f"/faults/rows?chat={self.chat}")[1]
         return found
 
     def trap(self, kill: Mapping[str, Any] | None) -> Json:
@@ -109,6 +123,28 @@ class User:
         return list(self._ask("GET", "/faults/modules")[1])
 
     # Underneath
+
+    def _send(self, body: Json) -> Heard:
+        if self.over == "sse":
+            return self._listen("POST", "/api/chat", body)
+        return self._talk("send", {"trigger": "submit-message", **body})
+
+    def _talk(self, kind: str, body: Json) -> Heard:
+        """Ask over the socket; one that was cut is opened anew by the next who asks."""
+        heard = Heard(0)
+        try:
+            if self._line is None or self._line.port != self.port:
+                self.leave()
+                self._line = Line(self.port, self.name, _LONGEST)
+            for frame in self._line.ask(kind, self.chat, body):
+                _hear(frame, heard)
+        except TimeoutError as error:
+            raise Hung(kind) from error
+        except OSError:
+            self.leave()
+        if self.over == "left":
+            self.leave()
+        return heard
 
     def _ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         try:
@@ -141,6 +177,22 @@ class User:
         headers = {"x-user": self.name, "content-type": "application/json", "connection": "close"}
         connection.request(method, path, json.dumps(body).encode(), headers)
         return connection.getresponse()
+
+
+def _hear(frame: Json, heard: Heard) -> None:
+    match frame["type"]:
+        case "start":
+            heard.status = 200
+        case "chunk":
+            heard.chunks.append(frame["chunk"])
+        case "end":
+            heard.done = True
+        case "no-active":
+            heard.status, heard.done = 204, True
+        case "error":
+            # A socket has no statuses; only what broke has an id.
+            heard.status = 500 if "(error " in frame["errorText"] else 409
+            heard.body, heard.done = frame["errorText"], True
 
 
 def _events(response: HTTPResponse) -> Iterator[str]:

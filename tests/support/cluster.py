@@ -33,6 +33,7 @@ _SETTINGS = {
     "ADK_STREAM_LEASE_SECONDS": "30",
     # A comment in the middle of a stream would be a difference between two readers' bytes.
     "ADK_STREAM_KEEP_ALIVE_SECONDS": "600",
+    "ADK_STREAM_LIVE_LEAVE_SECONDS": "0.1",
 }
 
 
@@ -84,6 +85,17 @@ class Cluster:
     def model_runs(self) -> Counter[str]:
         """Return how often the model was asked in each play."""
         return Counter(line.split()[0] for line in self._lines("asked.txt"))
+
+    def effect_places(self, name: str) -> list[int]:
+        """Return the processes that made a payment."""
+        return [int(line.split()[2]) for line in self._lines("effects.txt") if name in line]
+
+    def connections(self, name: str, instance: Instance) -> tuple[int, int]:
+        """Return how many live connections a server has opened in a play, and how many ended."""
+        lines = [line.split() for line in self._lines("connections.txt")]
+        place = [name, str(instance.process.pid)]
+        told = [line[2] for line in lines if line[:2] == place]
+        return told.count("opened"), told.count("ended")
 
     def _lines(self, name: str) -> list[str]:
         file = self.folder / name

@@ -12,18 +12,22 @@ import json
 import os
 import socket
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.models.base_llm import BaseLlm
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
+
+from support.scripted import LiveConnection
 
 __all__ = ["PlayingModel", "agent"]
 
@@ -35,6 +39,18 @@ class PlayingModel(BaseLlm):
 
     model: str = "playing"
     folder: Path
+
+    @asynccontextmanager
+    async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
+        """Open a live connection, and note when it opens and ends."""
+        connection = LiveConnection(self, llm_request)
+        name = _asked(llm_request.contents)[0]
+        _note(self.folder / "connections.txt", f"{name} {os.getpid()} opened")
+        try:
+            yield connection
+        finally:
+            await connection.close()
+            _note(self.folder / "connections.txt", f"{name} {os.getpid()} ended")
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False

@@ -18,7 +18,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import Field
 
-__all__ = ["Beat", "Script", "ScriptedModel", "call", "thought"]
+__all__ = ["Beat", "LiveConnection", "Script", "ScriptedModel", "call", "thought"]
 
 Beat: TypeAlias = str | types.Part | Exception | anyio.Event
 """Text to stream, a part, an exception to raise, or an event to wait for."""
@@ -37,12 +37,14 @@ def thought(text: str) -> types.Part:
     return types.Part(text=text, thought=True)
 
 
-class _Connection(BaseLlmConnection):
-    """A live connection to a scripted model: it answers what was said last, turn by turn."""
+class LiveConnection(BaseLlmConnection):
+    """A live connection to a model that is asked: it answers what was said last, turn by turn."""
 
-    def __init__(self, model: ScriptedModel, request: LlmRequest) -> None:
+    def __init__(self, model: BaseLlm, request: LlmRequest, *, ends_calls: bool = False) -> None:
         self._model = model
         self._request = request
+        # Whether a turn is said to be complete after each call, as Gemini 2 does.
+        self._ends_calls = ends_calls
         self._contents: list[types.Content] = []
         self._closed = False
         self._more = anyio.Event()
@@ -78,7 +80,7 @@ class _Connection(BaseLlmConnection):
                 self._contents.append(response.content)
                 calls = any(part.function_call for part in parts)
             yield response
-        if self._model.ends_calls or not calls:
+        if self._ends_calls or not calls:
             yield LlmResponse(turn_complete=True)
 
     def _is_asked(self) -> bool:
@@ -111,7 +113,7 @@ class ScriptedModel(BaseLlm):
     @asynccontextmanager
     async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
         """Open a live connection."""
-        connection = _Connection(self, llm_request)
+        connection = LiveConnection(self, llm_request, ends_calls=self.ends_calls)
         try:
             yield connection
         finally:

@@ -257,16 +257,20 @@ class ChatTurns:
     async def _keep(self) -> None:
         """Renew the leases of the running turns, and stop those that were asked to."""
         while True:
-            held = dict(self._running)
             try:
-                renewed = await self.stores.turns.renew(frozenset(self._held))
+                await self._renew()
             except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
                 logger.error("leases not renewed: %s", trace_of(error))  # noqa: TRY400
-            else:
-                kept = {turn.reply_id: turn for turn in renewed}
-                for running in held.values():
-                    self._look_after(running, kept.get(running.turn.reply_id))
             await self.stores.wake.wait(_TURNS, min(_KEEP, self.stores.lease / 3))
+
+    async def _renew(self) -> None:
+        # Not in the loop: its variables would keep turns that have ended, until the next round.
+        held = dict(self._running)
+        kept = {
+            turn.reply_id: turn for turn in await self.stores.turns.renew(frozenset(self._held))
+        }
+        for running in held.values():
+            self._look_after(running, kept.get(running.turn.reply_id))
 
     def _look_after(self, running: _Running, record: TurnRecord | None) -> None:
         if record is not None and record.stopping:

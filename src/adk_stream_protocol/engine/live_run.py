@@ -33,7 +33,7 @@ from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, Rep
 from adk_stream_protocol.translation.history import stamp
 from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn, sound_of
 
-__all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames"]
+__all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames", "run_has_ended"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +41,11 @@ logger = logging.getLogger(__name__)
 _EXPIRES_WITHIN: Final = 15.0
 """How long it may take until an expired call is noticed."""
 
-_PREPARE: Final = 60.0
-"""How long it may take until a turn begins that is being prepared."""
-
 _MOST_RESTARTS: Final = 2
 """How often one turn's connection may break before it answers."""
+
+_TAKEN: Final = 60.0
+"""How long a turn may take to begin that the run was taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,10 @@ class LiveRun:
         self._is_restarting = False
         self._restarts = 0
         self._rests_since = math.inf
+        self._taken_until = -math.inf
+        """A turn is about to follow it; if it does not come, the run may end by itself again."""
         self._present = 0
-        self.is_started = False
-        """Whether it runs, or is about to."""
+        self._is_started = False
         self._task: asyncio.Task[object] | None = None
         self._asked_to_end = False
         self._changed = anyio.Event()
@@ -193,7 +194,16 @@ class LiveRun:
         """Whether someone speaks, and no turn follows it."""
         return self._is_unasked and not self._in_turn and not self.is_over
 
+    @property
+    def rests(self) -> bool:
+        """Whether it goes on and no turn follows it."""
+        return self._is_started and not self._in_turn and not self.is_over
+
     # The run
+
+    def starts(self) -> None:
+        """Note that it is about to be served."""
+        self._is_started = True
 
     async def serve(self) -> None:
         """Run until the model is done, the run is asked to end, or it has rested too long."""
@@ -262,7 +272,7 @@ class LiveRun:
         if self.is_over:
             return
         self._asked_to_end = True
-        if not self.is_started:
+        if not self._is_started:
             self._ended.set()
         elif self._task is not None:
             # Once, and not as a scope of anyio's would: ADK has to await while it cleans up.
@@ -389,9 +399,9 @@ class LiveRun:
         self.queue.send_content(content)
         self.scope.said = content
 
-    def expect(self) -> None:
-        """Let the run not end by itself before a turn begins that is being prepared."""
-        self._rests_since = anyio.current_time() + _PREPARE
+    def take(self) -> None:
+        """Keep it from ending by itself while a turn that is to follow it is prepared."""
+        self._taken_until = anyio.current_time() + _TAKEN
         self._notify()
 
     def begin(self, names: TurnNames) -> None:
@@ -401,10 +411,7 @@ class LiveRun:
             NotRunning: it has ended meanwhile.
         """
         if self.is_over:
-            raise NotRunning(
-                "The live run has ended before its turn began.",
-                public_message="The connection to the model was lost. Please send it again.",
-            )
+            raise run_has_ended()
         self._take_names(names)
         self.last_reply = names.reply_id
         self._in_turn = True
@@ -421,6 +428,7 @@ class LiveRun:
         """Let the run go on without a turn, for a while."""
         self._in_turn = False
         self._rests_since = anyio.current_time()
+        self._taken_until = -math.inf
         if self._is_unasked:
             self._spoke(self)
         self._notify()
@@ -468,7 +476,7 @@ class LiveRun:
             longest = math.inf
         if not self._present and not self.asks.waits_inside:
             longest = min(longest, self._limits.leave)
-        return self._rests_since + longest
+        return max(self._rests_since + longest, self._taken_until)
 
     def _notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
@@ -488,13 +496,16 @@ class LiveTurn:
         """Yield the turn's events in order; ends soon after `stop`."""
         live = self.live
         live.begin(self.names)
-        over = False
+        begun = over = False
         try:
             await self.start(live)
             while not over:
                 got = await live.next()
                 if got is None:
+                    if not begun and not live.scope.stopping:
+                        raise run_has_ended()
                     return
+                begun = True
                 event, over = got
                 yield _without_sound(event)
                 if live.scope.stopping and not live.scope.running:
@@ -518,6 +529,14 @@ class LiveTurn:
         if self.live.scope.running:
             self.live.end()
         # Else one has just ended, and ADK is about to tell its result.
+
+
+def run_has_ended() -> NotRunning:
+    """Return why a turn cannot follow its run."""
+    return NotRunning(
+        "The live run has ended before its turn began.",
+        public_message="What was said could not be answered. Please say it again.",
+    )
 
 
 def _without_sound(event: Event) -> Event:

@@ -27,7 +27,13 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, LiveTurn, TurnNames
+from adk_stream_protocol.engine.live_run import (
+    LiveLimits,
+    LiveRun,
+    LiveTurn,
+    TurnNames,
+    run_has_ended,
+)
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.tool_threads import off_the_loop
 from adk_stream_protocol.errors import NotRunning, trace_of
@@ -154,19 +160,21 @@ class LiveRuns:
         requests = _answered(content)
         live = self.of(chat_id)
         start: Callable[[LiveRun], Awaitable[None]] | None = None
-        usable = live is not None and live.is_started and not live.in_turn
         # Another process may have had the chat since, or another user, and no hint of it came.
-        if live is not None and usable and (live.scope.owner, live.last_reply) == (owner, previous):
-            if live.asks.waits_for(requests):
-                start = partial(_release, requests=requests, answers=content)
-            elif not requests and not live.asks.waits:
-                start = partial(_say, content=content)
-        if live is not None and start is not None:
-            live.expect()
-            return live.scope, [LiveTurn(live, names, start)]
-        await self.end(chat_id)
-        live = self._open(owner, chat_id)
-        start = partial(self._open_with, content=content)
+        is_up_to_date = (
+            live is not None
+            and live.rests
+            and (live.scope.owner, live.last_reply) == (owner, previous)
+        )
+        if live is not None and is_up_to_date and live.asks.waits_for(requests):
+            start = partial(_release, requests=requests, answers=content)
+        elif live is not None and is_up_to_date and not requests and not live.asks.waits:
+            start = partial(_say, content=content)
+        if live is None or start is None:
+            await self.end(chat_id)
+            live = self._open(owner, chat_id)
+            start = partial(self._open_with, content=content)
+        live.take()
         return live.scope, [LiveTurn(live, names, start)]
 
     def spoken(self, chat_id: ChatId, names: TurnNames) -> tuple[RunScope, Sequence[AgentRun]]:
@@ -176,11 +184,9 @@ class LiveRuns:
             NotRunning: it has ended meanwhile.
         """
         live = self.of(chat_id)
-        if live is None or live.in_turn:
-            raise NotRunning(
-                "The live run has ended before its turn began.",
-                public_message="What was said could not be answered. Please say it again.",
-            )
+        if live is None or not live.rests:
+            raise run_has_ended()
+        live.take()
         return live.scope, [LiveTurn(live, names, _nothing_to_say)]
 
     @contextmanager
@@ -227,13 +233,11 @@ class LiveRuns:
     def _hearing(self, owner: UserId, chat_id: ChatId) -> LiveRun | None:
         """Return the chat's run, if it is one for someone who speaks."""
         live = self.of(chat_id)
-        if live is None or not live.is_started:
-            return None
-        if live.speaks or live.in_turn or live.asks.waits:
+        if live is None or live.in_turn or live.asks.waits:
             return live
         is_heard = self.modality != "text" and bool(self._listeners.get((owner, chat_id)))
-        # Else it answers in text, and nobody would hear more of it.
-        return None if is_heard else live
+        # Or it answers in text, and nobody would hear more of it.
+        return live if live.rests and (live.speaks or not is_heard) else None
 
     def _open(self, owner: UserId, chat_id: ChatId) -> LiveRun:
         listeners = self._listeners.setdefault((owner, chat_id), [])
@@ -258,7 +262,7 @@ class LiveRuns:
                 "Live runs are not served.",
                 public_message="The server is starting or stopping. Try again in a moment.",
             )
-        live.is_started = True
+        live.starts()
         self._tasks.start_soon(self._serve, live)
 
     async def _serve(self, live: LiveRun) -> None:
@@ -312,8 +316,12 @@ class LiveRuns:
 
         Sent after the history, it would come second: the model answers whatever is open there.
         """
-        await self._store(live, content)
-        self._start(live)
+        try:
+            await self._store(live, content)
+            self._start(live)
+        except BaseException:
+            self._forget(live)
+            raise
 
     async def _store(self, live: LiveRun, content: types.Content) -> None:
         await self.sessions.append(
