@@ -462,12 +462,16 @@ class Conversations:
         )
 
     async def hear(self, chat_id: ChatId, user: UserId) -> LiveRun | None:
-        """Return the live run of a chat for someone who speaks; None: a reply runs in the chat.
+        """Return the live run of a chat for someone who speaks; None: nobody would hear them.
+
+        Another reply runs in the chat, or the server ends.
 
         Raises:
             NotFound: the chat is not this user's.
         """
         live = self.lives.of(chat_id)
+        if live is None and self.turns.drain.has_begun:
+            return None
         if live is None or live.scope.owner != user:
             await self.check_owner(chat_id, user)
             now = await self.stores.calls.now()

@@ -81,14 +81,16 @@ class AudioSocket:
 
     async def _take(self, message: Message) -> None:
         pcm, text = message.get("bytes"), message.get("text")
-        live = await self.conversations.hear(self.chat_id, self.user)
-        if live is None:
-            # Nobody would hear it: another reply runs in this chat.
-            return
         if pcm:
-            live.queue.send_realtime(heard(pcm))
+            sound = heard(pcm)
+            live = await self.conversations.hear(self.chat_id, self.user)
+            # None: nobody would hear it, another reply runs in this chat.
+            if live is not None:
+                live.queue.send_realtime(sound)
         elif as_object(parse_json(text or "null", max_depth=4)).get("type") == "end":
-            live.queue.send_audio_stream_end()
+            live = self.conversations.lives.of(self.chat_id)
+            if live is not None and live.scope.owner == self.user:
+                live.queue.send_audio_stream_end()
         else:
             raise BadFrame('Send binary frames of PCM, or the text {"type":"end"}.')
 
