@@ -31,8 +31,9 @@ from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import TurnLimits
 from adk_stream_protocol.errors import BadRequest
+from adk_stream_protocol.held_calls.call_book import CallBook
 from adk_stream_protocol.held_calls.deciders import Deciders, MayDecide
-from adk_stream_protocol.held_calls.gate import CallBook, Gate
+from adk_stream_protocol.held_calls.gate import Gate
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
