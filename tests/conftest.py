@@ -11,6 +11,8 @@ _TOGETHER = ("cluster", "golden", "faults/test_kill_matrix.py", "plain_adk")
 """Tests that share what is dear to make: they run in one process, where tests run in several."""
 
 
+# Before pytest-xdist looks at the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
