@@ -30,7 +30,6 @@ _NAMES: Final = {
     "sqlite-ended": "SQLite, the run has ended",
 }
 _SETTINGS: Final = dataclasses.replace(Settings(), live_hold_seconds=3600.0)
-_WARM_UP: Final = 10
 
 
 class _Waiting:
@@ -88,16 +87,17 @@ async def _measure(variant: str, setting: Setting) -> Sample:
         served(live_agent(), database, _SETTINGS) as conversations,
     ):
         waiting = _Waiting(conversations, inside=variant.endswith("inside"))
-        # What is compiled and cached is not what a chat takes.
-        await waiting.hold(_WARM_UP)
-        for number in range(_WARM_UP):
+        # What is compiled and cached is not what a chat takes; pools and caches fill slowly.
+        warm_up = setting.sized(250, 2)
+        await waiting.hold(warm_up)
+        for number in range(warm_up // 10 + 1):
             await waiting.decide(number)
         before = resident()
         await waiting.hold(count)
         each = (resident() - before) / count
         running = conversations.lives.count()
         assert running >= count if waiting.inside else not running
-        took = [await waiting.decide(_WARM_UP + number) for number in range(times)]
+        took = [await waiting.decide(warm_up + number) for number in range(times)]
         waiting.leave()
     decided, answered = zip(*took, strict=True)
     return {
