@@ -11,6 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from benchmarks.idle_sockets import IDLE_SOCKETS, SOCKET_OPENER
+from benchmarks.live import LIVE, LIVE_CLIENT
+from benchmarks.live_waiting import LIVE_WAITING
 from benchmarks.machine import machine_text
 from benchmarks.page import write_section
 from benchmarks.pending import FILLER, PENDING
@@ -22,8 +25,11 @@ from benchmarks.token_log import TOKEN_LOG
 from benchmarks.turn_cost import TURN_COST
 from benchmarks.wake_up import DECIDER, WAKE_UP
 
-_ALL: Final = {each.name: each for each in (TOKEN_LOG, WAKE_UP, PENDING, TURN_COST)}
-_HELPERS: Final = {DECIDER.name: DECIDER, FILLER.name: FILLER}
+_ALL: Final = {
+    each.name: each
+    for each in (TOKEN_LOG, WAKE_UP, PENDING, TURN_COST, LIVE, LIVE_WAITING, IDLE_SOCKETS)
+}
+_HELPERS: Final = {each.name: each for each in (DECIDER, FILLER, LIVE_CLIENT, SOCKET_OPENER)}
 """Second processes of a sample; they are run as samples are."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -22,6 +20,7 @@ from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallState
 from adk_stream_protocol.stores.sql_schema import CALLS
 from adk_stream_protocol.translation.instructions import Decision
+from benchmarks.memory import resident
 from benchmarks.page import figure, table
 from benchmarks.ready_calls import PER_USER, held_call, owner_of
 from benchmarks.rounds import Benchmark, Results, Sample, percentile
@@ -144,12 +143,6 @@ async def _timed(act: Callable[[], Awaitable[None]]) -> float:
     return time.perf_counter() - began
 
 
-def _resident() -> float:
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text("utf-8").split()[1])
-    return pages * float(os.sysconf("SC_PAGE_SIZE"))
-
-
 async def _another(variant: str, setting: Setting) -> Setting:
     """Return a setting for a second database of the same kind."""
     folder = Path(setting.folder) / "another"
@@ -192,7 +185,7 @@ async def _measure(variant: str, setting: Setting) -> Sample:
         inboxes = {"few": small, "many": large}
         # What is compiled and cached is not what a held call takes.
         await _alternated(inboxes, setting.sized(20, 1))
-        before = _resident()
+        before = resident()
         if variant == "memory":
             # There is no other process to do it.
             await large.open_up_to(_many(setting))
@@ -200,7 +193,7 @@ async def _measure(variant: str, setting: Setting) -> Sample:
             await measure_beside(FILLER, variant, setting)
             large.count = _many(setting)
         found = await _alternated(inboxes, setting.sized(200, 1))
-        grown = _resident() - before
+        grown = resident() - before
     return {
         **found,
         "rss before": before,

@@ -13,7 +13,7 @@ from adk_stream_protocol.server.identity import anyone
 from adk_stream_protocol.server.settings import Settings
 
 # The product's own wiring: a copy of it here would soon be another product.
-from adk_stream_protocol.server.wiring import Services, _service
+from adk_stream_protocol.server.wiring import Services, create_service
 from adk_stream_protocol.stores.opening import Database, Memory, SqliteFile, parse_database
 from benchmarks.setting import Setting
 
@@ -35,14 +35,16 @@ async def opened(variant: str, setting: Setting) -> AsyncIterator[OpenDatabase]:
 
 
 @asynccontextmanager
-async def served(agent: BaseAgent, database: OpenDatabase) -> AsyncIterator[Conversations]:
+async def served(
+    agent: BaseAgent, database: OpenDatabase, settings: Settings | None = None
+) -> AsyncIterator[Conversations]:
     """Serve an agent, sweeper and all."""
-    service = _service(
+    service = create_service(
         agent,
         tools=None,
         identify=anyone,
         may_decide=None,
-        settings=Settings(),
+        settings=settings or Settings(),
         services=Services(sessions=database.sessions),
         database=None,
         stores=database.stores,

@@ -13,15 +13,16 @@ from google.adk.sessions.base_session_service import BaseSessionService
 from google.genai import types
 
 from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.reply import Reply
 from adk_stream_protocol.engine.unary_run import unary_config
 from adk_stream_protocol.identifiers import UserId
 from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.entries import CallHeld, Entry
-from adk_stream_protocol.wire.requests import parse_request
+from adk_stream_protocol.wire.requests import ChatRequest, parse_request
 from adk_stream_protocol.wire.values import JsonObject
 from benchmarks.payment_agent import payment_agent
 
-__all__ = ["APP", "USER", "BareTalker", "OurTalker", "Talker"]
+__all__ = ["APP", "USER", "BareTalker", "OurTalker", "Talker", "whole", "words"]
 
 APP: Final = "bench"
 USER: Final = UserId("ann")
@@ -76,8 +77,7 @@ class OurTalker:
         self._conversations = conversations
 
     async def say(self, chat: str, text: str) -> None:
-        part: JsonObject = {"type": "text", "text": text}
-        entries = await self._reply(chat, f"user-{uuid.uuid4()}", "user", part)
+        entries = await self._reply(words(chat, text))
         held = [entry for entry in entries if isinstance(entry, CallHeld)]
         for entry in held:
             start = entries[0]
@@ -89,22 +89,32 @@ class OurTalker:
                 "state": "approval-responded",
                 "approval": {"id": entry.approval_id, "approved": True},
             }
-            told = await self._reply(chat, start.message_id, "assistant", answer)
+            told = await self._reply(_request(chat, start.message_id, "assistant", answer))
             assert not any(isinstance(each, CallHeld) for each in told)
 
-    async def _reply(self, chat: str, message: str, role: str, part: JsonObject) -> list[Entry]:
-        body: JsonObject = {
-            "id": chat,
-            "messages": [{"id": message, "role": role, "parts": [part]}],
-        }
-        reply = await self._conversations.submit(parse_request(body), USER)
-        entries: list[Entry] = []
-        ended = False
-        while not ended:
-            batch = await reply.next()
-            entries += batch.entries
-            ended = batch.ended
-        return entries
+    async def _reply(self, request: ChatRequest) -> list[Entry]:
+        return await whole(await self._conversations.submit(request, USER))
+
+
+def words(chat: str, text: str) -> ChatRequest:
+    """Return what a client sends when its user has typed something."""
+    part: JsonObject = {"type": "text", "text": text}
+    return _request(chat, f"user-{uuid.uuid4()}", "user", part)
+
+
+async def whole(reply: Reply) -> list[Entry]:
+    """Read a reply to its end."""
+    entries: list[Entry] = []
+    ended = False
+    while not ended:
+        batch = await reply.next()
+        entries += batch.entries
+        ended = batch.ended
+    return entries
+
+
+def _request(chat: str, message: str, role: str, part: JsonObject) -> ChatRequest:
+    return parse_request({"id": chat, "messages": [{"id": message, "role": role, "parts": [part]}]})
 
 
 def _request_of(event: Event) -> str | None:

@@ -36,6 +36,9 @@ def test_every_benchmark_measures_and_tells_in_the_sections_of_its_page(tmp_path
         "wake-up",
         "pending",
         "turn-cost",
+        "live",
+        "live-waiting",
+        "idle-sockets",
     ]
     written = page.read_text("utf-8")
     assert all(each.partition("\n")[2].strip() in written for each in tables)

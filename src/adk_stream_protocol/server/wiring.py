@@ -53,7 +53,7 @@ from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.contents import ContentLimits
 from adk_stream_protocol.translation.events import TranslationOptions
 
-__all__ = ["Services", "create_app", "create_router", "turns_of"]
+__all__ = ["Services", "create_app", "create_router", "create_service", "turns_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def create_router(
     Raises:
         ValueError: a rule asks for an approval that nobody could give.
     """
-    service = _service(
+    service = create_service(
         agent,
         tools=tools,
         identify=identify,
@@ -163,7 +163,7 @@ def create_app(
             allow_headers=["*"],
             allow_credentials=True,
         )
-    service = _service(
+    service = create_service(
         agent,
         tools=tools,
         identify=identify,
@@ -198,7 +198,7 @@ def _connected(
     return services, connected.stores
 
 
-def _service(
+def create_service(
     agent: BaseAgent | App,
     *,
     tools: Mapping[str, ToolRule] | None,
@@ -210,6 +210,10 @@ def _service(
     options: TranslationOptions | None,
     may_decide: MayDecide | None,
 ) -> Service:
+    """Return what the routes serve, for whoever needs it without them.
+
+    Its stores and conversations are not serving yet. Arguments: `create_router`.
+    """
     services = services or Services()
     if database is not None:
         services, stores = _connected(database, services, stores, settings)
