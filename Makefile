@@ -46,7 +46,7 @@ run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
 
 test: install lint types ## check everything: style, types, layers, tests
 	cd $(CLIENT) && npm test --silent
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 check: test ## what CI runs
 

@@ -172,6 +172,9 @@ class LiveRun:
         self._is_started = False
         self._task: asyncio.Task[object] | None = None
         self._asked_to_end = False
+        # There is something to read. Apart from the other: there are many events, and whoever only
+        # watches how the run stands need not wake for each.
+        self._arrived = anyio.Event()
         self._changed = anyio.Event()
         self._take_names(self.names)
 
@@ -297,7 +300,7 @@ class LiveRun:
         self._add(event)
         self._seen.update(call.id or "" for call in event.get_function_calls())
         self._place_what_can_be()
-        self._notify()
+        self._tell_arrival()
 
     def _add(self, event: Event) -> None:
         """Add an event to what a turn is to follow: this one, or the next."""
@@ -389,7 +392,7 @@ class LiveRun:
                 if self.failure is not None:
                     raise self.failure
                 return None
-            await self._changed.wait()
+            await self._arrived.wait()
         return self._ready.popleft()
 
     # Turns
@@ -481,6 +484,11 @@ class LiveRun:
     def _notify(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+        self._tell_arrival()
+
+    def _tell_arrival(self) -> None:
+        arrived, self._arrived = self._arrived, anyio.Event()
+        arrived.set()
 
 
 @dataclass(slots=True)
