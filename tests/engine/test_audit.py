@@ -26,7 +26,7 @@ BOSS = ToolRule(steps=(ApprovalStep("own"), ApprovalStep("boss", by=("bob",))))
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
     sql = request.param == "sqlite"
     stores = sqlite_stores(str(tmp_path / "stores.db")) if sql else None
-    settings = dataclasses.replace(Settings(), tool_seconds=0.2)
+    settings = dataclasses.replace(Settings(), tool_seconds=1.0)
     async with staged(rules={"pay": BOSS}, stores=stores, settings=settings) as stage:
         yield stage
 
