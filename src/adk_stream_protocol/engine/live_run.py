@@ -1,4 +1,4 @@
-"""One `run_live` of the agent, and its turns. Only here and in `unary_run` does the mode matter.
+"""One `run_live` of the agent. Only here and in `unary_run` does the mode matter.
 
 The run belongs to the server: it goes on between turns, so that the model keeps its connection and
 the user can speak at any time. A call that waits for a person waits inside it for a while; then
@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import uuid
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -26,14 +25,14 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.engine.live_queue import LiveQueue
+from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.errors import NotRunning, ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
-from adk_stream_protocol.held_calls.run_scope import LiveTurnIds, RunScope, run_scope
-from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, ReplyId, UserId
-from adk_stream_protocol.translation.history import stamp
+from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
+from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn, sound_of
 
-__all__ = ["LiveLimits", "LiveRun", "LiveTurn", "TurnNames", "run_has_ended"]
+__all__ = ["LiveLimits", "LiveRun", "run_has_ended"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,38 +59,6 @@ class LiveLimits:
     """How long it goes on when nobody has the chat open any more."""
     requests: int = 256
     """How many requests to the model may wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnNames:
-    """What a turn's events are stored under."""
-
-    reply_id: ReplyId
-    message_id: MessageId
-    user_message_id: MessageId
-    invocation_id: InvocationId
-    origin: ReplyId | None = None
-    """The first reply of the request; None: this is it."""
-
-    @classmethod
-    def new(cls) -> TurnNames:
-        """Return the names of a turn that nobody has named."""
-        return cls(
-            ReplyId(f"reply-{uuid.uuid4()}"),
-            MessageId(f"msg-{uuid.uuid4()}"),
-            MessageId(f"user-{uuid.uuid4()}"),
-            InvocationId(f"e-{uuid.uuid4()}"),
-        )
-
-    def ids(self) -> LiveTurnIds:
-        """Return what the scope of the run must know of them."""
-        marks = stamp(
-            user_message=self.user_message_id,
-            message=self.message_id,
-            reply=self.origin or self.reply_id,
-            mode="live",
-        )
-        return LiveTurnIds(self.invocation_id, marks)
 
 
 @dataclass(slots=True)
@@ -491,69 +458,12 @@ class LiveRun:
         arrived.set()
 
 
-@dataclass(slots=True)
-class LiveTurn:
-    """One turn of a live run."""
-
-    live: LiveRun
-    names: TurnNames
-    start: Callable[[LiveRun], Awaitable[None]]
-    """Says what the turn is about, once it follows the run."""
-
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """Yield the turn's events in order; ends soon after `stop`."""
-        live = self.live
-        live.begin(self.names)
-        begun = over = False
-        try:
-            await self.start(live)
-            while not over:
-                got = await live.next()
-                if got is None:
-                    if not begun and not live.scope.stopping:
-                        raise run_has_ended()
-                    return
-                begun = True
-                event, over = got
-                yield _without_sound(event)
-                if live.scope.stopping and not live.scope.running:
-                    live.end()
-        finally:
-            if over:
-                live.rest()
-            else:
-                # Cut off: nobody can follow it from here.
-                live.end()
-
-    def stop(self) -> None:
-        """Ask the turn to end. A tool that is running is let finish: its result is recorded."""
-        self.live.scope.stopping = True
-        if not self.live.scope.running:
-            self.live.end()
-
-    def abandon(self) -> None:
-        """End the turn though a tool still runs: it took too long, and nobody waits any more."""
-        self.live.scope.stopping = True
-        if self.live.scope.running:
-            self.live.end()
-        # Else one has just ended, and ADK is about to tell its result.
-
-
 def run_has_ended() -> NotRunning:
     """Return why a turn cannot follow its run."""
     return NotRunning(
         "The live run has ended before its turn began.",
         public_message="What was said could not be answered. Please say it again.",
     )
-
-
-def _without_sound(event: Event) -> Event:
-    """Return an event without what is for the ear; such events are stored nowhere."""
-    content = event.content
-    if content is not None and sound_of(event):
-        parts = [part for part in content.parts or [] if part.inline_data is None]
-        event.content = types.Content(role=content.role, parts=parts)
-    return event
 
 
 def _explained(error: Exception) -> Exception:

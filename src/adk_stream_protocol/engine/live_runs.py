@@ -27,15 +27,11 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.live_run import (
-    LiveLimits,
-    LiveRun,
-    LiveTurn,
-    TurnNames,
-    run_has_ended,
-)
+from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, run_has_ended
+from adk_stream_protocol.engine.live_turn import LiveTurn
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.tool_threads import off_the_loop
+from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.errors import NotRunning, trace_of
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId

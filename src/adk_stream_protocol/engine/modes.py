@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from google.genai import types
 
 from adk_stream_protocol.engine.draft import Draft
-from adk_stream_protocol.engine.live_run import TurnNames
 from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.engine.unary_run import UnaryRun, unary_config
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import InvocationId

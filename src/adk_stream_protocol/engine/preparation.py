@@ -15,10 +15,10 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
-from adk_stream_protocol.engine.live_run import TurnNames
 from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
+from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope

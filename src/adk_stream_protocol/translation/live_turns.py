@@ -13,7 +13,7 @@ from google.genai import types
 
 from adk_stream_protocol.translation.held import held_request, is_inner, is_request
 
-__all__ = ["LiveTurnEnd", "begins_turn", "is_sound", "sound_of"]
+__all__ = ["LiveTurnEnd", "begins_turn", "is_sound", "sound_of", "without_sound"]
 
 _SOUND = "audio/pcm"
 
@@ -96,6 +96,19 @@ def sound_of(event: Event) -> list[bytes]:
 def is_sound(blob: types.Blob) -> bool:
     """Whether a blob is raw sound, for the ear and not for the chat."""
     return (blob.mime_type or "").startswith(_SOUND)
+
+
+def without_sound(event: Event) -> Event:
+    """Return an event without what is for the ear; such events are stored nowhere."""
+    content = event.content
+    if content is not None and sound_of(event):
+        parts = [
+            part
+            for part in content.parts or []
+            if part.inline_data is None or not is_sound(part.inline_data)
+        ]
+        event.content = types.Content(role=content.role, parts=parts)
+    return event
 
 
 def _speaks(event: Event) -> bool:

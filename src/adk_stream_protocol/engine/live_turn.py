@@ -1,0 +1,62 @@
+"""One turn of a live run: follows the run from what begins it to the end of its message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+
+from google.adk.events.event import Event
+
+from adk_stream_protocol.engine.live_run import LiveRun, run_has_ended
+from adk_stream_protocol.engine.turn_names import TurnNames
+from adk_stream_protocol.translation.live_turns import without_sound
+
+__all__ = ["LiveTurn"]
+
+
+@dataclass(slots=True)
+class LiveTurn:
+    """One turn of a live run."""
+
+    live: LiveRun
+    names: TurnNames
+    start: Callable[[LiveRun], Awaitable[None]]
+    """Says what the turn is about, once it follows the run."""
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Yield the turn's events in order; ends soon after `stop`."""
+        live = self.live
+        live.begin(self.names)
+        begun = over = False
+        try:
+            await self.start(live)
+            while not over:
+                got = await live.next()
+                if got is None:
+                    if not begun and not live.scope.stopping:
+                        raise run_has_ended()
+                    return
+                begun = True
+                event, over = got
+                yield without_sound(event)
+                if live.scope.stopping and not live.scope.running:
+                    live.end()
+        finally:
+            if over:
+                live.rest()
+            else:
+                # Cut off: nobody can follow it from here.
+                live.end()
+
+    def stop(self) -> None:
+        """Ask the turn to end. A tool that is running is let finish: its result is recorded."""
+        self.live.scope.stopping = True
+        if not self.live.scope.running:
+            self.live.end()
+
+    def abandon(self) -> None:
+        """End the turn though a tool still runs: it took too long, and nobody waits any more."""
+        self.live.scope.stopping = True
+        if self.live.scope.running:
+            self.live.end()
+        # Else one has just ended, and ADK is about to tell its result.
