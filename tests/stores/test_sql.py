@@ -81,11 +81,19 @@ async def test_a_reply_whose_process_died_ends_with_an_error(tmp_path: Path) -> 
 
 
 async def test_a_reply_given_up_before_its_first_chunk_ends_with_an_error(
-    postgres: PostgresServer,
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = postgres.create("unsaid")
     writer, reader = postgres_stores(url), postgres_stores(url)
     ends: list[Batch | None] = []
+    saw_it_run = anyio.Event()
+    waits = reader.wake.wait
+
+    async def wait(topic: str, timeout: float | None) -> None:  # noqa: ASYNC109  # see the port
+        saw_it_run.set()
+        await waits(topic, timeout)
+
+    monkeypatch.setattr(reader.wake, "wait", wait)
 
     async def follow(stores: Stores) -> None:
         ends.append(await stores.log.read(REPLY, 0))
@@ -96,8 +104,11 @@ async def test_a_reply_given_up_before_its_first_chunk_ends_with_an_error(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follow, writer)
             tasks.start_soon(follow, reader)
-            # Until both wait: the one for the writer, the other for the table.
+            # Until both wait: the one for the writer, the other for the table. A task that waits
+            # for the database is blocked, too, so the second has to say so itself.
             await wait_all_tasks_blocked()
+            with anyio.fail_after(30):
+                await saw_it_run.wait()
             await writer.turns.release(CHAT, REPLY)
             await writer.log.leave(REPLY)
         for end in ends:
