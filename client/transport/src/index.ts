@@ -5,3 +5,22 @@ export {
   type SendRequest,
   type SocketChatTransportOptions,
 } from './socketTransport.js';
+export {
+  EnvelopeChatTransport,
+  type EnvelopeChatTransportOptions,
+  type ToolResult,
+} from './envelopeTransport.js';
+export type { Params, SocketOptions } from './socketAddress.js';
+export type { AnswerSocket, AnswerTransport, CallOutput } from './answering.js';
+export { handleConfirmation, type ConfirmationResult } from './confirmation.js';
+export { BrowserTools, type BrowserTool, type BrowserToolsOptions } from './browserTools.js';
+export { changeBgm, getLocation, type Location, type Player } from './browserActions.js';
+export { sendWhenAnswered, type SendWhenAnsweredOptions } from './sendWhenAnswered.js';
+export {
+  CONFIRMATION_TOOL,
+  confirmedCallOf,
+  isConfirmation,
+  isSettled,
+  toolNameOf,
+  type ToolPart,
+} from './toolParts.js';

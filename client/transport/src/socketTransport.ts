@@ -1,7 +1,8 @@
 import type { ChatTransport, UIMessage, UIMessageChunk } from 'ai';
 
-import { Connection, type SocketClass, type SocketLike } from './connection.js';
+import { Connection } from './connection.js';
 import type { Trigger } from './frames.js';
+import { openSocket, type SocketOptions } from './socketAddress.js';
 
 /** What a chat wants to send. */
 export interface SendRequest<Message extends UIMessage> {
@@ -20,16 +21,7 @@ export type PreparedRequest<Message extends UIMessage> = Partial<
 >;
 
 /** As far as they go, those of `WebSocketChatTransport` of ai 7. */
-export interface SocketChatTransportOptions<Message extends UIMessage> {
-  /** The address of the socket, `http` or `ws`; a page may leave out its own origin. */
-  url: string;
-  /** Subprotocols to offer. */
-  protocols?: string | string[];
-  /** Added to the query of the address; a function is asked for each socket that is opened. */
-  params?:
-    Record<string, string> | (() => Record<string, string> | PromiseLike<Record<string, string>>);
-  /** Where there is no WebSocket of the name, such as that of `ws` in Node 20. */
-  webSocket?: SocketClass;
+export interface SocketChatTransportOptions<Message extends UIMessage> extends SocketOptions {
   /** Called before each send, to send less: the server keeps the history. */
   prepareSendMessagesRequest?: (
     request: SendRequest<Message>,
@@ -107,28 +99,12 @@ export class SocketChatTransport<
   #connected(): Connection {
     if (!this.#connection?.isUsable) {
       const { onActive = () => {} } = this.#options;
-      this.#connection = new Connection(() => this.#open(), onActive);
+      this.#connection = new Connection(() => openSocket(this.#options), onActive);
     }
     return this.#connection;
-  }
-
-  async #open(): Promise<SocketLike> {
-    const { url, params, protocols, webSocket: Socket = globalThis.WebSocket } = this.#options;
-    if (Socket === undefined)
-      throw new Error('There is no WebSocket here: give one as `webSocket`.');
-    const query = typeof params === 'function' ? await params() : params;
-    return new Socket(socketUrl(url, query), protocols);
   }
 }
 
 function extrasOf({ headers, body = {} }: Pick<ResumeOptions, 'headers' | 'body'>) {
   return { headers: Object.fromEntries(new Headers(headers)), body };
-}
-
-function socketUrl(url: string, query: Record<string, string> = {}): string {
-  // Only a page has a location; elsewhere a relative address is an invalid one.
-  const address = new URL(url, globalThis.location?.href);
-  address.protocol = address.protocol.replace(/^http/, 'ws');
-  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
-  return address.href;
 }
