@@ -11,18 +11,30 @@ from pathlib import Path
 import anyio
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from adk_stream_protocol.cli.text import visible
+from adk_stream_protocol.server.page import page_routes
 from support.stage import Stage, staged
 
 pytestmark = pytest.mark.anyio
 
 STATIC = Path(__file__).parents[2] / "src/adk_stream_protocol/server/static"
-FILES = {
-    "/": "text/html; charset=utf-8",
-    "/page.css": "text/css; charset=utf-8",
-    "/page.js": "text/javascript; charset=utf-8",
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
 }
+
+
+def address_of(file: Path, static: Path = STATIC) -> str:
+    path = file.relative_to(static).as_posix()
+    return "/" if path == "index.html" else f"/{path}"
+
+
+FILES = {address_of(file): file for file in sorted(STATIC.rglob("*")) if file.is_file()}
 
 
 @pytest.fixture
@@ -31,16 +43,34 @@ async def stage() -> AsyncIterator[Stage]:
         yield stage
 
 
+@pytest.fixture
+async def built(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """A page as Vite builds it, under a prefix of somebody's app."""
+    static = tmp_path / "static"
+    (static / "assets").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("SECRET")
+    (static / ".hidden").write_text("SECRET")
+    (static / "index.html").write_text('<script src="./assets/index-4f2a.js"></script>')
+    (static / "assets/index-4f2a.js").write_text("let much = 1;\n" * 1000)
+    (static / "assets/font-77aa.woff2").write_bytes(b"wOF2")
+    (static / "assets/mark-0b1c.svg").write_text("<svg/>")
+    app, page = FastAPI(), FastAPI()
+    page.include_router(page_routes(static))
+    app.mount("/agent", page)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://here") as http:
+        yield http
+
+
 async def fetched(stage: Stage) -> dict[str, httpx.Response]:
     return {path: await stage.http.get(path) for path in FILES}
 
 
 async def test_each_file_is_sent_as_what_it_is(stage: Stage) -> None:
-    responses = await fetched(stage)
-
-    assert {path: got.headers["content-type"] for path, got in responses.items()} == FILES
-    for path, response in responses.items():
+    for path, response in (await fetched(stage)).items():
         assert response.status_code == 200, path
+        assert response.content == FILES[path].read_bytes()
+        assert response.headers["content-type"] == KINDS[FILES[path].suffix]
         assert response.headers["x-content-type-options"] == "nosniff"
         head = await stage.http.head(path)
         assert (head.status_code, head.content) == (200, b"")
@@ -50,7 +80,6 @@ async def test_each_file_is_sent_as_what_it_is(stage: Stage) -> None:
 async def test_a_file_that_did_not_change_is_not_sent_again(stage: Stage) -> None:
     for path, response in (await fetched(stage)).items():
         tag = response.headers["etag"]
-        assert response.headers["cache-control"] == "no-cache"
         for known in (tag, f'"other", W/{tag}'):
             again = await stage.http.get(path, headers={"if-none-match": known})
             assert (again.status_code, again.content) == (304, b"")
@@ -59,30 +88,77 @@ async def test_a_file_that_did_not_change_is_not_sent_again(stage: Stage) -> Non
         assert changed.status_code == 200
 
 
+async def test_who_takes_gzip_gets_less_and_others_get_it_plain(built: httpx.AsyncClient) -> None:
+    script = "/agent/assets/index-4f2a.js"
+    packed = await built.get(script, headers={"accept-encoding": "br, gzip;q=0.8"})
+    plain = await built.get(script, headers={"accept-encoding": "br, gzip;q=0"})
+
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) // 10
+    assert "content-encoding" not in plain.headers
+    assert packed.text == plain.text == "let much = 1;\n" * 1000
+    assert packed.headers["vary"] == plain.headers["vary"] == "accept-encoding"
+    assert packed.headers["etag"] != plain.headers["etag"]
+    font = await built.get("/agent/assets/font-77aa.woff2", headers={"accept-encoding": "gzip"})
+    assert (font.headers["content-type"], font.content) == ("font/woff2", b"wOF2")
+    assert "content-encoding" not in font.headers
+
+
+async def test_only_what_has_a_hash_in_its_name_is_kept_unasked(built: httpx.AsyncClient) -> None:
+    page = await built.get("/agent/")
+    named = re.findall(r'src="\./([^"]+)"', page.text)
+
+    assert page.headers["cache-control"] == "no-cache"
+    assert named == ["assets/index-4f2a.js"]
+    for name in (*named, "assets/mark-0b1c.svg"):
+        asset = await built.get(f"/agent/{name}")
+        assert asset.status_code == 200
+        assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+async def test_nothing_outside_is_sent(built: httpx.AsyncClient) -> None:
+    for path in (
+        "/agent/../secret.txt",
+        "/agent/assets/../../secret.txt",
+        "/agent/assets/%2e%2e/%2e%2e/secret.txt",
+        "/agent/..%2fsecret.txt",
+        "/agent//etc/passwd",
+        "/agent/assets/",
+        "/agent/.hidden",
+        "/agent/index.html/../.hidden",
+    ):
+        refused = await built.get(path)
+        assert refused.status_code == 404, path
+        assert "SECRET" not in refused.text
+
+
 async def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere(stage: Stage) -> None:
-    policy = (await stage.http.get("/")).headers["content-security-policy"]
+    headers = (await stage.http.get("/")).headers
+    policy = headers["content-security-policy"]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
 
     assert rules["default-src"] == rules["base-uri"] == rules["frame-ancestors"] == "'none'"
     assert rules["script-src"] == rules["style-src"] == rules["connect-src"] == "'self'"
+    assert rules["img-src"] == rules["media-src"] == "'self' data: blob:"
     assert "unsafe" not in policy
     assert "http" not in policy
+    allowed = dict(rule.split("=") for rule in headers["permissions-policy"].split(", "))
+    assert {name for name, who in allowed.items() if who != "()"} == {"microphone", "geolocation"}
+    assert allowed["microphone"] == allowed["geolocation"] == "(self)"
 
 
 async def test_the_page_holds_to_its_policy(stage: Stage) -> None:
-    responses = await fetched(stage)
-    html = responses["/"].text
+    html = (await stage.http.get("/")).text
 
     assert not re.search(r"<script(?![^>]*\bsrc=)", html)
     assert not re.search(r"<style|\sstyle=|\son\w+=", html)
-    assert set(re.findall(r'(?:src|href)="([^"]+)"', html)) - {"docs"} == {
-        "page.css",
-        "page.js",
-        next(url for url in re.findall(r'href="([^"]+)"', html) if url.startswith("data:image")),
-    }
-    for path, response in responses.items():
-        addresses = set(re.findall(r"https?://[\w.]+", response.text))
-        assert addresses <= {"http://www.w3.org"}, path
+    named = {url for url in re.findall(r'(?:src|href)="([^"]+)"', html) if url[:5] != "data:"}
+    assert not any(url.startswith("/") for url in named), "it works under a prefix as well"
+    assert {f"/{url.removeprefix('./')}" for url in named - {"docs"}} <= set(FILES)
+    for path, file in FILES.items():
+        if file.suffix in {".html", ".css"}:
+            addresses = set(re.findall(r"https?://[\w.]+", file.read_text("utf-8")))
+            assert addresses <= {"http://www.w3.org"}, path
 
 
 async def test_the_script_never_makes_html_of_text() -> None:

@@ -46,6 +46,10 @@ class ServeOptions:
     """Seconds between two pieces of the offline model's text; None: the default."""
     log_level: str
     log_format: LogFormat = "text"
+    record: str | None = None
+    """Where all chats are recorded; None: as the environment says."""
+    record_text: bool = False
+    """Whether the recording keeps the words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
                 delay=parsed.delay,
                 log_level=parsed.log_level.upper(),
                 log_format=parsed.log_format,
+                record=parsed.record,
+                record_text=parsed.record_text,
             )
         case "check":
             return CheckOptions(parsed.agent)
@@ -192,6 +198,16 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         type=_seconds,
         metavar="SECONDS",
         help="pause between two words of the demo's offline model (0.02)",
+    )
+    serve.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write what is said on all chats to a new file, with texts masked; see: replay",
+    )
+    serve.add_argument(
+        "--record-text",
+        action="store_true",
+        help="keep the words in the recording, and hide only what looks like a secret",
     )
     serve.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     serve.add_argument(

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from importlib.metadata import version
+from pathlib import Path
 
 import anyio
 from google.adk.agents.base_agent import BaseAgent
@@ -24,6 +25,7 @@ from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, list
 from adk_stream_protocol.cli.logs import be_quiet, show_logs, warn
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
+from adk_stream_protocol.server.recorder import check_new
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app, turns_of
 from adk_stream_protocol.stores.opening import database_text, parse_database
@@ -43,7 +45,7 @@ def serve(options: ServeOptions) -> int:
     """
     be_quiet()
     _check(options)
-    settings = _settings(options.host)
+    settings = _settings(options)
     database = parse_database(options.database)
     agent = _agent(options)
     with listen(options.host, options.port) as listener:
@@ -69,11 +71,20 @@ def _check(options: ServeOptions) -> None:
         raise BadRequest("--delay is for the demo's offline model. Leave it out.")
 
 
-def _settings(host: str) -> Settings:
+def _settings(options: ServeOptions) -> Settings:
     settings = Settings.from_environment()
+    if options.record is not None:
+        settings = dataclasses.replace(settings, record=options.record)
+    if options.record_text:
+        settings = dataclasses.replace(settings, record_text=True)
+    if settings.record:
+        check_new(Path(settings.record))
+    elif options.record_text:
+        raise BadRequest("--record-text is for --record FILE. Name the file, too.")
     if settings.allowed_hosts:
         return settings
-    return dataclasses.replace(settings, allowed_hosts=tuple(sorted(LOOPBACK | {host.lower()})))
+    hosts = tuple(sorted(LOOPBACK | {options.host.lower()}))
+    return dataclasses.replace(settings, allowed_hosts=hosts)
 
 
 def _agent(options: ServeOptions) -> BaseAgent | App:
@@ -105,7 +116,7 @@ async def _serve(
         raise BadRequest(f"The agent {agent.name} cannot be served: {said}") from error
 
     def up() -> None:
-        for line in _welcome(agent, listener, options):
+        for line in _welcome(agent, listener, options, settings):
             print(line, flush=True)
         for text in _warnings(settings, options):
             warn(text, options.log_format)
@@ -123,7 +134,9 @@ def _leave_threads() -> None:
     end.start()
 
 
-def _welcome(agent: BaseAgent | App, listener: socket.socket, options: ServeOptions) -> list[str]:
+def _welcome(
+    agent: BaseAgent | App, listener: socket.socket, options: ServeOptions, settings: Settings
+) -> list[str]:
     address = address_of(listener, options.host)
     model = model_text(agent)
     is_offline = options.agent is None and options.model is None
@@ -133,9 +146,15 @@ def _welcome(agent: BaseAgent | App, listener: socket.socket, options: ServeOpti
         f"  agent     {agent.name}",
         *([f"  model     {model}{note}"] if model else []),
         f"  database  {database_text(parse_database(options.database))}",
+        *([f"  recording {_recording_text(settings)}"] if settings.record else []),
         f"  API       {address}/docs",
         f"Open {address}/ and say something. Stop with Ctrl+C.",
     ]
+
+
+def _recording_text(settings: Settings) -> str:
+    what = "what people say is in it" if settings.record_text else "texts are masked"
+    return f"{settings.record} ({what})"
 
 
 def _warnings(settings: Settings, options: ServeOptions) -> list[str]:

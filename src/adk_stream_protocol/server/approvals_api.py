@@ -16,6 +16,7 @@ from adk_stream_protocol.held_calls.policy import Reconciled
 from adk_stream_protocol.identifiers import ApprovalId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Ruling
+from adk_stream_protocol.recording import Decided
 from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import read_json
 from adk_stream_protocol.server.routes import Service
@@ -121,6 +122,9 @@ def approval_routes(service: Service) -> APIRouter:
             via=service.via(request, "api"),
             decision_id=_decision_id(body.get("decisionId")),
         )
+        tape = service.tape()
+        if tape is not None:
+            tape(Decided({**body, "approvalId": approval_id}), call.chat_id)
         return _answer(ruling, call)
 
     return router

@@ -21,11 +21,14 @@ from adk_stream_protocol.identifiers import UserId
 from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.identity import Identify, user_of
+from adk_stream_protocol.server.recorder import Recorder, taken
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.cards import time_text
 from adk_stream_protocol.transports.sse import EventStream
+from adk_stream_protocol.transports.taping import Tape
+from adk_stream_protocol.wire.frames import UNNUMBERED, Interrupt, NoActive, Resume, Send
 from adk_stream_protocol.wire.profiles import Audience, Profile
 from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
 from adk_stream_protocol.wire.values import JsonValue
@@ -46,6 +49,8 @@ class Service:
     settings: Settings
     identify: Identify
     meters: Meters
+    recorder: Recorder | None = None
+    """None: nobody records."""
 
     async def user(self, request: HTTPConnection) -> UserId:
         """Return who calls, if the request may be made at all."""
@@ -57,6 +62,10 @@ class Service:
         if request.headers.get("user-agent", "").startswith(CLI_AGENT):
             way = "cli"
         return way if request.client is None else f"{way} {request.client.host}"
+
+    def tape(self) -> Tape | None:
+        """Return what takes down one connection; None: nobody records."""
+        return None if self.recorder is None else self.recorder.tape()
 
     def audience(self, profile: Profile, sdk: str | None = None) -> Audience:
         """Return the reader that a route and its query describe."""
@@ -91,8 +100,11 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
-        reply = await service.conversations.submit(asked, user, via=service.via(request, "chat"))
-        response = streaming(reply, audience)
+        tape = service.tape()
+        with taken(tape, Send(UNNUMBERED, asked), asked.chat_id):
+            via = service.via(request, "chat")
+            reply = await service.conversations.submit(asked, user, via=via)
+        response = streaming(reply, audience, tape=tape)
         response.headers["x-adk-stream-chat"] = reply.chat_id.encode("utf-8").decode("latin-1")
         return response
 
@@ -105,10 +117,15 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
-        reply = await service.conversations.resume(parse_chat_id(chat_id), user)
+        chat = parse_chat_id(chat_id)
+        tape = service.tape()
+        with taken(tape, Resume(UNNUMBERED, chat), chat):
+            reply = await service.conversations.resume(chat, user)
         if reply is None:
+            if tape is not None:
+                tape(NoActive(UNNUMBERED), chat)
             return Response(status_code=204)
-        return streaming(reply, audience)
+        return streaming(reply, audience, tape=tape)
 
     @router.post(
         f"{path}/{{chat_id}}/stop",
@@ -117,7 +134,9 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     )
     async def stop(request: Request, chat_id: str) -> JSONResponse:
         user = await service.user(request)
-        stopped = await service.conversations.stop(parse_chat_id(chat_id), user)
+        chat = parse_chat_id(chat_id)
+        with taken(service.tape(), Interrupt(), chat):
+            stopped = await service.conversations.stop(chat, user)
         return JSONResponse({"stopped": stopped})
 
     return router

@@ -79,6 +79,10 @@ class Settings:
     """How often a turn may call the model."""
     tool_threads: int = 8
     """How many sync tools may run at a time; they never block the event loop."""
+    record: str = ""
+    """The file to record all chats in; empty: none. It must not exist."""
+    record_text: bool = False
+    """Whether a recording keeps the words; secrets are hidden all the same."""
     metrics: bool = True
     """Whether `/metrics` is served."""
     allowed_origins: tuple[str, ...] = ()
@@ -112,11 +116,7 @@ def _parsed(name: str, text: str, default: object) -> object:
     if isinstance(default, tuple):
         return tuple(item.strip() for item in text.split(",") if item.strip())
     if isinstance(default, str):
-        if text not in get_args(Modality):
-            raise BadRequest(
-                f"{name} must be auto, text or audio, not {text!r}.", code="bad_setting"
-            )
-        return text
+        return _parsed_text(name, text, default)
     if isinstance(default, bool):
         if text.strip().lower() not in _BOOLEANS:
             raise BadRequest(f"{name} must be true or false, not {text!r}.", code="bad_setting")
@@ -129,3 +129,10 @@ def _parsed(name: str, text: str, default: object) -> object:
     if value <= 0:
         raise BadRequest(f"{name} must be more than 0, not {text!r}.", code="bad_setting")
     return value
+
+
+def _parsed_text(name: str, text: str, default: str) -> str:
+    choices = get_args(Modality)
+    if default in choices and text not in choices:
+        raise BadRequest(f"{name} must be auto, text or audio, not {text!r}.", code="bad_setting")
+    return text

@@ -119,6 +119,7 @@ def socket_routes(service: Service) -> APIRouter:
                     meters=service.meters,
                     mode=mode,
                     limits=limits,
+                    tape=service.tape(),
                 ).serve()
 
     @router.websocket("/api/chat/ws")
@@ -163,6 +164,7 @@ async def _serve_envelopes(socket: WebSocket, door: _Door, limits: SocketLimits)
                 meters=service.meters,
                 chat_id=client.chat_id,
                 limits=limits,
+                tape=service.tape(),
             ).serve()
 
 

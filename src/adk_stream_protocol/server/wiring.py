@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
@@ -44,6 +44,7 @@ from adk_stream_protocol.server.identity import Identify, anyone
 from adk_stream_protocol.server.metrics import Readings, metrics_routes
 from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.probes import Probe
+from adk_stream_protocol.server.recorder import Recorder
 from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.sockets import socket_routes
@@ -122,7 +123,9 @@ def _router(service: Service) -> APIRouter:
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
         probes = (answering.serving(), pending.serving())
-        async with stores.serving(), probes[0], probes[1], conversations.serving():
+        # Outermost: it hears the last words of everything else.
+        recording = nullcontext() if service.recorder is None else service.recorder.serving()
+        async with recording, stores.serving(), probes[0], probes[1], conversations.serving():
             yield
 
     router = APIRouter(lifespan=lifespan)
@@ -269,7 +272,7 @@ def create_service(
         recovery=Recovery(preparation),
         lives=lives,
     )
-    return Service(conversations, policy, settings, identify, meters)
+    return Service(conversations, policy, settings, identify, meters, Recorder.of(settings))
 
 
 def _runner(agent: BaseAgent | App, ledger: Ledger, services: Services) -> Runner:

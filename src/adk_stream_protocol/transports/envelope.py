@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import Reply
 from adk_stream_protocol.errors import BadFrame, Conflict, TooMany
-from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.identifiers import ChatId, RequestId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.instructions import Answer, Answers, Output, interpret
@@ -30,6 +30,7 @@ from adk_stream_protocol.transports.framing import (
     SocketLimits,
     text_of,
 )
+from adk_stream_protocol.transports.taping import NumberedTape, Tape
 from adk_stream_protocol.wire.dialects import Dialect
 from adk_stream_protocol.wire.frames import (
     UNNUMBERED,
@@ -41,6 +42,7 @@ from adk_stream_protocol.wire.frames import (
     Interrupt,
     Ping,
     Pong,
+    Resume,
     Send,
     ServerFrame,
     ToolResult,
@@ -70,6 +72,7 @@ class EnvelopeSocket:
         meters: Meters,
         chat_id: ChatId | None = None,
         limits: SocketLimits | None = None,
+        tape: Tape | None = None,
     ) -> None:
         self._socket = socket
         self._conversations = conversations
@@ -80,6 +83,7 @@ class EnvelopeSocket:
         self._explain = explain
         self._meters = meters
         self._limits = limits or SocketLimits()
+        self._tape = NumberedTape(tape)
         # The chat that the address names; None: the first message does.
         self._named = chat_id
         # The chat of this socket; None until it is known.
@@ -103,7 +107,7 @@ class EnvelopeSocket:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             if self._named is not None:
-                self._ask(self._named, tasks)
+                self._ask(self._named, tasks, Resume(UNNUMBERED, self._named))
             while (message := await self._socket.receive())["type"] != "websocket.disconnect":
                 try:
                     text = text_of(message, self._limits, self._dialect.request_of)
@@ -121,10 +125,11 @@ class EnvelopeSocket:
     async def _take(self, frame: EnvelopeFrame, tasks: TaskGroup) -> None:
         match frame:
             case Send(_, request):
-                self._ask(request, tasks)
+                self._ask(request, tasks, frame)
             case ToolResult():
-                self._ask(_answering(frame), tasks)
+                self._ask(_answering(frame), tasks, frame)
             case Interrupt():
+                self._tape.said(frame, self._chat_id)
                 tasks.start_soon(self._stop)
             case Ping():
                 await self._send(Pong())
@@ -133,15 +138,18 @@ class EnvelopeSocket:
             case _:
                 assert_never(frame)
 
-    def _ask(self, asked: ChatRequest | ChatId, tasks: TaskGroup) -> None:
+    def _ask(
+        self, asked: ChatRequest | ChatId, tasks: TaskGroup, said: Send | ToolResult | Resume
+    ) -> None:
         if self._asked >= self._limits.requests:
             raise TooMany(
                 f"{self._limits.requests} requests are open on this socket. Wait for one to end."
             )
         self._asked += 1
-        tasks.start_soon(self._carry_out, asked)
+        named = asked.chat_id if isinstance(asked, ChatRequest) else asked
+        tasks.start_soon(self._carry_out, asked, self._tape.asked(said, named or self._chat_id))
 
-    async def _carry_out(self, asked: ChatRequest | ChatId) -> None:
+    async def _carry_out(self, asked: ChatRequest | ChatId, request_id: RequestId | None) -> None:
         try:
             # A tab that is closed does not take back what was said.
             with anyio.CancelScope(shield=True):
@@ -151,7 +159,7 @@ class EnvelopeSocket:
                     else:
                         await self._resume(asked)
         except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
-            await self._tell(error)
+            await self._tell(error, request_id)
         finally:
             self._asked -= 1
 
@@ -262,11 +270,13 @@ class EnvelopeSocket:
 
     async def _send_reply(self, reply: Reply, following: Following) -> None:
         end = "left"
+        self._tape.begins(reply.chat_id)
         with self._meters.sending():
             try:
                 await self._send_chunks(reply, following)
                 end = "complete"
             finally:
+                self._tape.ends(reply.chat_id, complete=end == "complete")
                 self._meters.count("replies", self._audience.profile, end)
 
     async def _send_chunks(self, reply: Reply, following: Following) -> None:
@@ -277,13 +287,20 @@ class EnvelopeSocket:
             ended = batch.ended
             following.note(batch.entries)
             for chunk in self._audience.render(batch.entries):
-                await self._send(ChunkFrame(UNNUMBERED, sequence, chunk))
+                frame = ChunkFrame(UNNUMBERED, sequence, chunk)
+                self._tape.said(frame, reply.chat_id)
+                await self._send(frame)
                 sequence += 1
         if following.ends_turn():
             await self._send(Ended(UNNUMBERED))
 
-    async def _tell(self, error: Exception) -> None:
-        await self._send(Failed(UNNUMBERED, self._explain(error)))
+    async def _tell(self, error: Exception, request_id: RequestId | None = None) -> None:
+        failed = Failed(UNNUMBERED, self._explain(error))
+        if request_id is None:
+            self._tape.said(failed, self._chat_id)
+        else:
+            self._tape.refused(request_id, failed, self._chat_id)
+        await self._send(failed)
 
     async def _send(self, frame: ServerFrame) -> None:
         """Send a frame; does not return if the client has left, or takes none for too long."""

@@ -12,7 +12,9 @@ from starlette.types import Receive, Scope, Send
 from adk_stream_protocol.engine.reply import Reply
 from adk_stream_protocol.ports import Batch
 from adk_stream_protocol.telemetry import Meters
+from adk_stream_protocol.transports.taping import Tape
 from adk_stream_protocol.wire.chunks import encode
+from adk_stream_protocol.wire.frames import UNNUMBERED, ChunkFrame, Ended, ServerFrame, Started
 from adk_stream_protocol.wire.profiles import Audience
 
 __all__ = ["HEADERS", "EventStream"]
@@ -34,7 +36,13 @@ class EventStream(Response):
     """Sends a reply as it is written. A client that leaves ends only this response."""
 
     def __init__(
-        self, reply: Reply, audience: Audience, *, keep_alive: float, meters: Meters
+        self,
+        reply: Reply,
+        audience: Audience,
+        *,
+        keep_alive: float,
+        meters: Meters,
+        tape: Tape | None = None,
     ) -> None:
         super().__init__(headers=dict(HEADERS))
         del self.headers["content-length"]
@@ -42,6 +50,7 @@ class EventStream(Response):
         self._audience = audience
         self._keep_alive = keep_alive
         self._meters = meters
+        self._tape = tape  # None: nobody records
         self._is_complete = False  # True once the reply was sent to its end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,6 +76,7 @@ class EventStream(Response):
 
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        self._note(Started(UNNUMBERED))
         await self._body(send, _OPEN)
         ended = False
         while not ended:
@@ -79,14 +89,21 @@ class EventStream(Response):
             ended = batch.ended
             await self._body(send, self._events(batch))
         await send({"type": "http.response.body", "body": _DONE, "more_body": False})
+        self._note(Ended(UNNUMBERED))
         self._is_complete = True
 
     def _events(self, batch: Batch) -> bytes:
         """Return all that is ready as one piece: a send per chunk costs more than the chunk."""
-        chunks = self._audience.render(batch.entries)
+        chunks = list(self._audience.render(batch.entries))
+        for chunk in chunks if self._tape is not None else ():
+            self._note(ChunkFrame(UNNUMBERED, 0, chunk))
         text = "".join(f"data: {encode(chunk)}\n\n" for chunk in chunks)
         # A lone surrogate, half of a pair a model was cut off in, has no UTF-8.
         return text.encode("utf-8", "replace")
+
+    def _note(self, frame: ServerFrame) -> None:
+        if self._tape is not None:
+            self._tape(frame, self._reply.chat_id)
 
     async def _body(self, send: Send, body: bytes) -> None:
         if body:

@@ -27,6 +27,7 @@ from adk_stream_protocol.transports.framing import (
     SocketLimits,
     text_of,
 )
+from adk_stream_protocol.transports.taping import Tape
 from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.dialects import Dialect
 from adk_stream_protocol.wire.frames import (
@@ -38,6 +39,7 @@ from adk_stream_protocol.wire.frames import (
     Ended,
     Failed,
     NoActive,
+    Pong,
     Resume,
     Send,
     ServerFrame,
@@ -75,6 +77,7 @@ class ChatSocket:
         meters: Meters,
         mode: RunMode = "unary",
         limits: SocketLimits | None = None,
+        tape: Tape | None = None,
     ) -> None:
         self._socket = socket
         self._conversations = conversations
@@ -86,6 +89,8 @@ class ChatSocket:
         self._meters = meters
         self._mode = mode
         self._limits = limits or SocketLimits()
+        # None: nobody records.
+        self._tape = tape
         # Owns everything that runs for this socket; None before it is served.
         self._tasks: TaskGroup | None = None
         # The open requests, by the names the client gave them.
@@ -119,12 +124,14 @@ class ChatSocket:
     def _take(self, frame: ChatFrame, tasks: TaskGroup) -> None:
         match frame:
             case Send() | Resume():
-                tasks.start_soon(self._answer, frame, self._open(frame))
+                asked = self._open(frame)
+                self._note(frame)
+                tasks.start_soon(self._answer, frame, asked)
             case Abort(request_id):
                 # One that has ended meanwhile, or never was, is as well.
-                asked = self._asked.get(request_id)
-                if asked is not None:
-                    asked.scope.cancel()
+                if request_id in self._asked:
+                    self._note(frame)
+                    self._asked[request_id].scope.cancel()
             case _:
                 assert_never(frame)
 
@@ -226,7 +233,21 @@ class ChatSocket:
         """Send a frame; does not return if the client has left, or takes none for too long."""
         text = self._dialect.render(frame)
         if text is not None:
+            self._note(frame)
             await self._writer.send(text)
+
+    def _note(self, frame: ChatFrame | ServerFrame) -> None:
+        if self._tape is None:
+            return
+        match frame:
+            case Active(chat_id):
+                self._tape(frame, chat_id, None)
+            case Pong():
+                return
+            case _:
+                asked = self._asked.get(frame.request_id)
+                request = None if frame.request_id == NOBODY else frame.request_id
+                self._tape(frame, None if asked is None else asked.chat_id, request)
 
     def _leave(self) -> None:
         assert self._tasks is not None, "frames are sent while the socket is served"
