@@ -24,3 +24,16 @@ export {
   toolNameOf,
   type ToolPart,
 } from './toolParts.js';
+export { Recorder, type EntryPlace, type RecorderOptions } from './recorder.js';
+export {
+  formatRecording,
+  parseRecording,
+  type InEntry,
+  type OutEntry,
+  type Recording,
+  type RecordingEntry,
+  type RecordingHeader,
+} from './recording.js';
+export { recordingTransport } from './recordingTransport.js';
+export { redact } from './redaction.js';
+export { ReplayTransport, type ReplayTransportOptions } from './replayTransport.js';
