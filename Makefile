@@ -108,6 +108,6 @@ $(CLIENT_READY): $(CLIENT)/package.json $(CLIENT)/package-lock.json
 	cd $(CLIENT) && $(NPM_CI)
 	@touch $@
 
-$(CLIENT_BUILT): $(CLIENT_READY) $(CLIENT)/tsconfig.json $(wildcard $(CLIENT)/src/*.ts)
+$(CLIENT_BUILT): $(CLIENT_READY) $(CLIENT)/tsconfig.json $(wildcard $(CLIENT)/src/*.ts $(CLIENT)/src/worklets/*.js)
 	cd $(CLIENT) && npm run --silent build
 	@touch $@

@@ -37,3 +37,4 @@ export {
 export { recordingTransport } from './recordingTransport.js';
 export { redact } from './redaction.js';
 export { ReplayTransport, type ReplayTransportOptions } from './replayTransport.js';
+export { Voice, type VoiceOptions, type VoiceState } from './voice.js';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { onTestFinished, test } from 'vitest';
 
 import { SocketChatTransport } from 'adk-stream-client';
 
-import { memorySockets } from './memorySocket.mjs';
+import { memorySockets } from './memorySocket.js';
 
 const MESSAGES = [
   { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'hi' }] },
@@ -343,9 +343,9 @@ test('less can be sent', async () => {
   ]);
 });
 
-test('a page need not name its own origin', async t => {
+test('a page need not name its own origin', async () => {
   globalThis.location = { href: 'https://example.test/chats/1?tab=2' };
-  t.after(() => delete globalThis.location);
+  onTestFinished(() => delete globalThis.location);
   const chat = page({ url: '/api/chat/ws?a=1', params: { sdk: '7' }, protocols: ['p'] });
   chat.send();
   await settled();
