@@ -19,33 +19,40 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 NODE_TESTS := tests/conformance
 CLIENT := client/transport
+UI := client/ui
 # Stamps live inside what they vouch for, so that deleting it deletes them too.
 RUNS := .venv/.stamp-run
 DEVELOPS := .venv/.stamp-dev
 NODE_READY := $(NODE_TESTS)/node_modules/.stamp
 CLIENT_READY := $(CLIENT)/node_modules/.stamp
 CLIENT_BUILT := $(CLIENT)/dist/.stamp
+UI_READY := $(UI)/node_modules/.stamp
 NPM_CI := npm ci --no-audit --no-fund --loglevel=error
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install postgres run test check fmt lint types golden faults bench build clean
+.PHONY: help install postgres chromium run test check fmt lint types golden ui screenshots faults bench build clean
 
 help: ## list what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-install: $(DEVELOPS) $(NODE_READY) $(CLIENT_BUILT) postgres ## install everything for work on the project
+install: $(DEVELOPS) $(NODE_READY) $(CLIENT_BUILT) $(UI_READY) postgres chromium ## install everything for work on the project
 
 # Tests start their own server; only its programs must be there.
 postgres:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet postgresql; }
 
+chromium:
+	@command -v chromium >/dev/null \
+	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet chromium fonts-noto-cjk; }
+
 run: $(RUNS) ## serve the demo, or AGENT=...; also HOST= PORT= DATABASE= MODEL=
 	$(BIN)/adk-stream serve $(AGENT) --host $(HOST) --port $(PORT) --database '$(DATABASE)' $(MODEL:%=--model %)
 
 test: install lint types ## check everything: style, types, layers, tests
 	cd $(CLIENT) && npm test --silent
+	cd $(UI) && npm test --silent
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 check: test ## what CI runs
@@ -59,12 +66,20 @@ lint: $(DEVELOPS) ## check style and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 
-types: $(DEVELOPS) $(CLIENT_READY) ## check types
+types: $(DEVELOPS) $(CLIENT_READY) $(UI_READY) ## check types
 	$(BIN)/mypy
 	cd $(CLIENT) && npm run --silent types
+	cd $(UI) && npm run --silent types
 
 golden: install ## write the golden files anew; look at the difference before you commit it
 	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py --golden-update
+
+# The page is committed as it is built, so that an installation needs no Node.
+ui: $(UI_READY) ## build the page into the package
+	cd $(UI) && npm run --silent build
+
+screenshots: install ## look at the page: write docs/screenshots
+	PYTHONPATH=tests $(BIN)/python -m browser.screenshots docs/screenshots
 
 faults: install ## kill servers by chance; KILLS=5000 CUTS=10000 CYCLES=1000, SEED= to repeat; writes docs/reference/faults.md
 	PYTHONPATH=src:tests $(BIN)/python -m faults.campaign --kills $(KILLS) $(SEED:%=--seed %) \
@@ -106,6 +121,10 @@ $(NODE_READY): $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
 
 $(CLIENT_READY): $(CLIENT)/package.json $(CLIENT)/package-lock.json
 	cd $(CLIENT) && $(NPM_CI)
+	@touch $@
+
+$(UI_READY): $(UI)/package.json $(UI)/package-lock.json
+	cd $(UI) && $(NPM_CI)
 	@touch $@
 
 $(CLIENT_BUILT): $(CLIENT_READY) $(CLIENT)/tsconfig.json $(wildcard $(CLIENT)/src/*.ts $(CLIENT)/src/worklets/*.js)

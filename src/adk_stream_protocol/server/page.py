@@ -23,6 +23,7 @@ _KINDS: Final[Mapping[str, str]] = {
     ".ico": "image/x-icon",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
+    ".md": "text/markdown; charset=utf-8",
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
@@ -60,7 +61,6 @@ _PERMISSIONS: Final = ", ".join(
             f"{name}=()"
             for name in (
                 "accelerometer",
-                "bluetooth",
                 "camera",
                 "display-capture",
                 "gyroscope",

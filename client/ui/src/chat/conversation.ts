@@ -1,0 +1,319 @@
+// One chat of the page: `useChat` with what a person needs beside it. The server has the truth, so whatever
+// may have happened elsewhere is answered by loading the chat again, and following the reply that runs.
+
+import { Chat, useChat } from '@ai-sdk/react';
+import { BrowserTools, handleConfirmation, sendWhenAnswered, type AnswerTransport, type BrowserTool } from 'adk-stream-client';
+import type { FileUIPart, UIMessage } from 'ai';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+
+import { isInAddress, keepInAddress, newId } from '../app/address.ts';
+import { currentPrefs, usePrefs } from '../app/prefs.ts';
+import { recorder } from '../inspector/tape.ts';
+import * as api from '../server/api.ts';
+import { lookNow, useSeen } from '../server/watch.ts';
+import { useTexts } from '../texts/index.ts';
+import { asksOf } from './asked.ts';
+import { isLost, told } from './faults.ts';
+import type { Actions } from './MessageView.tsx';
+import type { NoticeContent } from './Notice.tsx';
+import type { PageTransport } from './route.ts';
+
+const DRAWN_EVERY = 40;
+
+/** What was said and not answered yet: it goes back to the composer if the server never got it. */
+interface Said {
+  id: string;
+  text: string;
+  files: FileUIPart[];
+}
+
+export interface Conversation {
+  messages: UIMessage[];
+  isBusy: boolean;
+  isLoading: boolean;
+  isStopping: boolean;
+  notice: NoticeContent | null;
+  setNotice: (notice: NoticeContent | null) => void;
+  actions: Actions;
+  say: (text: string, files: FileUIPart[]) => void;
+  stop: () => void;
+  /** Loads the chat again and follows what runs in it. */
+  refresh: () => Promise<void>;
+  /** Asks for what runs: a socket that asked for a chat is told when a turn begins in it. */
+  follow: () => void;
+  /** What the person is saying aloud, as it is understood. */
+  caption: string;
+}
+
+interface Options {
+  chatId: string;
+  transport: PageTransport;
+  tools: Record<string, BrowserTool>;
+  /** Gives back what was not sent. */
+  onUnsent: (text: string, files: FileUIPart[]) => void;
+  /** The newest chat that the server says something happened in, and how often it did. */
+  active: { chatId: string; times: number };
+}
+
+export function useConversation({ chatId, transport, tools, onUnsent, active }: Options): Conversation {
+  const t = useTexts();
+  const { mode, profile } = usePrefs();
+  const seen = useSeen();
+  const [isLoading, setLoading] = useState(true);
+  const [isStopping, setStopping] = useState(false);
+  const [isLostNow, setLost] = useState(false);
+  const [notice, setNotice] = useState<NoticeContent | null>(null);
+  const [caption, setCaption] = useState('');
+  const said = useRef<Said | null>(null);
+  // What `onError` and `onFinish` call; set below, as they need the chat.
+  const onError = useRef<(error: Error) => void>(() => {});
+  const answering = useRef<AnswerTransport>({});
+  const browser = useMemo(
+    () => new BrowserTools({ tools, transport: () => answering.current }),
+    [chatId, tools],
+  );
+
+  const chat = useMemo(
+    () =>
+      new Chat<UIMessage>({
+        id: chatId,
+        transport,
+        generateId: () => newId('message'),
+        sendAutomaticallyWhen: sendWhenAnswered({ browserTools: browser }),
+        onError: error => onError.current(error),
+        onData: part => {
+          if (part.type !== 'data-adk-transcription') return;
+          const { text } = part.data as { text: string };
+          setCaption(text);
+        },
+      }),
+    [browser, chatId, transport],
+  );
+  const { messages, status } = useChat({ chat, throttle: DRAWN_EVERY });
+  const isBusy = status === 'submitted' || status === 'streaming';
+
+  // The socket is asked first; it knows whether the call's reply is open on it.
+  answering.current = {
+    chatId,
+    websocket: transport.envelope,
+    addToolOutput: output => chat.addToolOutput(output as never),
+    addToolApprovalResponse: response => chat.addToolApprovalResponse(response),
+  };
+  useEffect(() => {
+    if (!isLoading) browser.look(messages, status);
+  }, [browser, messages, status, isLoading]);
+
+  // Only the newest loading counts: an older one may come back later.
+  const loading = useRef(0);
+  const refresh = useCallback(async () => {
+    const mine = ++loading.current;
+    await chat.stop();
+    try {
+      // A chat that nothing was said in is not there: the server need not be asked.
+      const found = isInAddress() ? await api.chat(chatId, currentPrefs().profile) : null;
+      if (mine !== loading.current) return;
+      setLost(false);
+      setLoading(false);
+      chat.clearError();
+      const known = found?.messages ?? [];
+      const unsent = said.current;
+      said.current = null;
+      if (unsent !== null && !known.some(({ id }) => id === unsent.id)) {
+        onUnsent(unsent.text, unsent.files);
+        setNotice({ kind: 'info', text: t.notSent });
+      }
+      chat.messages = known;
+      if (isInAddress() && follows(known, transport.isEnvelope)) await chat.resumeStream();
+    } catch (error) {
+      if (mine !== loading.current) return;
+      setLoading(false);
+      if (isLost(error)) {
+        setLost(true);
+        void lookNow();
+        return;
+      }
+      const { text } = told(error);
+      setNotice({
+        kind: 'fault',
+        text: `${t.loadFailed} ${text}`,
+        action: { label: t.tryAgain, run: () => void refresh() },
+      });
+    } finally {
+      void lookNow();
+    }
+  }, [chat, chatId, onUnsent, t, transport]);
+
+  // At first, and when the profile shows the same history otherwise, or the route is another.
+  useEffect(() => {
+    void refresh();
+    return () => {
+      loading.current += 1;
+    };
+    // `refresh` changes with the language, which changes no chat.
+  }, [chat, mode, profile]);
+
+  onError.current = error => {
+    const last = chat.messages.at(-1);
+    if (isLost(error)) {
+      if (last?.role === 'user' && said.current === null) said.current = saidIn(last);
+      setLost(true);
+      void lookNow();
+      return;
+    }
+    const { text, code, errorId } = told(error);
+    const shown = errorId === undefined ? text : `${text} ${t.errorId(errorId)}`;
+    if (last?.role === 'user') {
+      // Refused: nothing was said.
+      const { text: words, files } = saidIn(last);
+      said.current = null;
+      chat.messages = chat.messages.slice(0, -1);
+      onUnsent(words, files);
+    }
+    const show = { label: t.showReply, run: () => void refresh() };
+    const again = { label: t.regenerate, run: () => void chat.regenerate() };
+    const isAnswered = last?.role === 'assistant' && asksOf(last).length === 0;
+    setNotice({
+      kind: 'fault',
+      text: shown,
+      ...(code === 'chat_busy' ? { action: show } : isAnswered && code === undefined && { action: again }),
+    });
+    if (code !== undefined && last?.role === 'assistant') void refresh();
+  };
+
+  // The server is back: everything that happened meanwhile is there.
+  useEffect(() => {
+    if (isLostNow && seen.isReachable) void refresh();
+  }, [isLostNow, seen.looks]);
+  const wasReachable = useRef(true);
+  useEffect(() => {
+    const isBack = seen.isReachable && !wasReachable.current;
+    wasReachable.current = seen.isReachable;
+    if (isBack && !isLostNow && !isBusy) void refresh();
+  }, [seen.isReachable]);
+
+  // What waits here was settled elsewhere.
+  const settled = useRef(new Set<string>());
+  useEffect(() => {
+    if (isBusy || isLoading || seen.pending === undefined) return;
+    const waiting = new Set(seen.pending.map(({ id }) => id));
+    const asked = messages.flatMap(asksOf).map(({ approvalId }) => approvalId);
+    const gone = asked.filter(id => !waiting.has(id) && !settled.current.has(id));
+    if (gone.length === 0) return;
+    const [id] = gone as [string];
+    settled.current.add(id);
+    api.approval(id).then(
+      ({ status: now }) => {
+        if (now === 'pending') settled.current.delete(id);
+        else void refresh();
+      },
+      () => settled.current.delete(id),
+    );
+  }, [seen.looks, isBusy, isLoading]);
+
+  // Another tab, or a voice, said something.
+  const updatedAt = seen.chats?.find(({ id }) => id === chatId)?.updatedAt;
+  const lastUpdate = useRef(updatedAt);
+  useEffect(() => {
+    if (isBusy || isLoading || updatedAt === undefined || lastUpdate.current === updatedAt) return;
+    const isFirst = lastUpdate.current === undefined;
+    lastUpdate.current = updatedAt;
+    if (isFirst) return;
+    void api.chat(chatId, profile).then(found => {
+      const ids = (all: UIMessage[]) => all.map(({ id }) => id).join(' ');
+      const isIdle = chat.status === 'ready' || chat.status === 'error';
+      if (found !== null && isIdle && ids(found.messages) !== ids(chat.messages)) void refresh();
+    }, () => {});
+  }, [updatedAt, isBusy, isLoading]);
+  useEffect(() => {
+    const isIdle = chat.status === 'ready' || chat.status === 'error';
+    if (active.chatId === chatId && active.times > 0 && isIdle) void refresh();
+  }, [active]);
+
+  useEffect(() => {
+    if (isBusy) return;
+    setStopping(false);
+    said.current = null;
+    setCaption('');
+    void lookNow();
+  }, [isBusy]);
+
+  const actions = useMemo<Actions>(
+    () => ({
+      decide: async (asked, verdict) => {
+        setNotice(null);
+        const isPlain = verdict.input === undefined && !verdict.remember;
+        const isHere = asksOf(chat.messages.at(-1)).some(({ approvalId }) => approvalId === asked.approvalId);
+        if (isPlain && isHere) {
+          await handleConfirmation(asked.part, verdict.approved, answering.current, verdict.reason);
+          return;
+        }
+        // Changed arguments and standing approvals have no place in a message.
+        recorder.in({ chat: chatId }, { type: 'decision', data: { id: asked.approvalId, ...verdict } });
+        await api.decide(asked.approvalId, verdict, newId('decision'));
+        await refresh();
+      },
+      answer: ({ toolCallId }, text) => {
+        void chat.addToolOutput({ tool: 'adk_request_input', toolCallId, output: text } as never);
+      },
+      edit: (messageId, text) => {
+        setNotice(null);
+        void chat.sendMessage({ text, messageId });
+      },
+      regenerate: messageId => {
+        setNotice(null);
+        void chat.regenerate({ messageId });
+      },
+    }),
+    [chat, chatId, refresh],
+  );
+
+  const say = (text: string, files: FileUIPart[]) => {
+    keepInAddress(chatId);
+    setNotice(null);
+    void chat.sendMessage({ text, files });
+  };
+  const stop = () => {
+    setStopping(true);
+    recorder.in({ chat: chatId }, { type: 'stop' });
+    api.stop(chatId, profile).then(
+      () => (isBusy ? undefined : void refresh()),
+      (error: unknown) => {
+        setStopping(false);
+        setNotice({ kind: 'fault', text: told(error).text });
+      },
+    );
+  };
+
+  const lost: NoticeContent = {
+    kind: 'fault',
+    text: seen.isReachable ? t.lost : t.unreachable,
+    action: { label: t.tryNow, run: () => void lookNow() },
+  };
+  return {
+    messages,
+    isBusy,
+    isLoading,
+    isStopping,
+    notice: isLostNow || !seen.isReachable ? lost : notice,
+    setNotice,
+    actions,
+    say,
+    stop,
+    refresh,
+    follow: () => void chat.resumeStream(),
+    caption,
+  };
+}
+
+function saidIn({ id, parts }: UIMessage): Said {
+  const text = parts.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n\n');
+  return { id, text, files: parts.filter(part => part.type === 'file') };
+}
+
+/** Says whether a reply may be running: not while its message waits for us, nor after it broke. */
+function follows(messages: UIMessage[], isEnvelope: boolean): boolean {
+  const last = messages.at(-1);
+  if (last?.parts.some(({ type }) => type === 'data-adk-error') === true) return false;
+  // An envelope's socket tells a reply that waits, too, and takes the answer.
+  return isEnvelope || asksOf(last).length === 0;
+}

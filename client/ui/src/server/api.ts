@@ -1,0 +1,178 @@
+// The JSON routes of the server. Addresses are relative: the page may be served below a prefix.
+
+import type { UIMessage } from 'ai';
+
+import type { Profile } from '../app/prefs.ts';
+
+export interface ChatInfo {
+  id: string;
+  title: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface ChatRecord extends ChatInfo {
+  messages: UIMessage[];
+}
+
+export interface Step {
+  n: number;
+  of: number;
+  name: string;
+  by?: string[];
+  fourEyes?: boolean;
+}
+
+export type Status =
+  | 'pending'
+  | 'approved'
+  | 'denied'
+  | 'expired'
+  | 'cancelled'
+  | 'running'
+  | 'done'
+  | 'failed'
+  | 'unknown';
+
+/** The data of a `data-approval` part. */
+export interface Card {
+  toolCallId: string;
+  toolName: string;
+  status: Status;
+  title?: string;
+  hint?: string;
+  risk?: string;
+  createdAt?: string;
+  expiresAt?: string;
+  payload?: unknown;
+  step?: Step;
+  approvedBy?: string[];
+  editable?: boolean;
+  editedInput?: Record<string, unknown>;
+  editedBy?: string;
+  editedArgumentsHash?: string;
+  automatic?: boolean;
+  rememberable?: boolean;
+  remembered?: boolean;
+  decidedAt?: string;
+  decidedBy?: string;
+  reason?: string;
+  resolved?: { at: string; by?: string; reason?: string };
+}
+
+export interface Approval extends Card {
+  id: string;
+  chatId: string;
+  owner: string;
+  input: Record<string, unknown>;
+  argumentsHash: string;
+  inputSchema?: Schema;
+}
+
+/** As much of JSON Schema as the edit form draws; the server checks the rest. */
+export interface Schema {
+  type?: string;
+  title?: string;
+  description?: string;
+  enum?: unknown[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+}
+
+export interface Verdict {
+  approved: boolean;
+  reason?: string;
+  input?: Record<string, unknown>;
+  remember?: boolean;
+  argumentsHash?: string;
+}
+
+/** What the server refused, in its own words. */
+export class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+    readonly code: string | undefined,
+    readonly errorId: string | undefined,
+  ) {
+    super(message);
+  }
+}
+
+/** The server could not be reached. */
+export class Unreachable extends Error {}
+
+async function call(path: string, init: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new Unreachable('The server does not answer.');
+  }
+  if (response.ok) return response;
+  // A proxy answers for a server that is not there.
+  if ([502, 503, 504].includes(response.status)) throw new Unreachable('The server does not answer.');
+  throw refusalOf(response.status, await response.text());
+}
+
+/** Reads the body of an error. */
+export function refusalOf(status: number, body: string): Refusal {
+  try {
+    const { error } = JSON.parse(body) as { error: { message: string; code: string; id: string } };
+    return new Refusal(error.message, status, error.code, error.id);
+  } catch {
+    return new Refusal(`The server answered ${status}.`, status, undefined, undefined);
+  }
+}
+
+const chatPath = (id: string): string => `api/chats/${encodeURIComponent(id)}`;
+const approvalPath = (id: string): string => `api/approvals/${encodeURIComponent(id)}`;
+const json = async <T>(response: Promise<Response>): Promise<T> => (await response).json() as Promise<T>;
+const posted = (body: unknown): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+});
+
+export const chats = async (): Promise<ChatInfo[]> =>
+  (await json<{ chats: ChatInfo[] }>(call('api/chats'))).chats;
+
+/** Returns a chat as the server has it; null: nothing was said in it yet. */
+export async function chat(id: string, profile: Profile): Promise<ChatRecord | null> {
+  try {
+    return await json<ChatRecord>(call(`${chatPath(id)}?profile=${profile}`));
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 404) return null;
+    throw error;
+  }
+}
+
+export const deleteChat = async (id: string): Promise<void> => {
+  await call(chatPath(id), { method: 'DELETE' });
+};
+
+export const artifactPath = (id: string, filename: string, version: number): string =>
+  `${chatPath(id)}/artifacts/${filename.split('/').map(encodeURIComponent).join('/')}?version=${version}`;
+
+export const pendingApprovals = async (): Promise<Approval[]> =>
+  (await json<{ approvals: Approval[] }>(call('api/approvals?status=pending'))).approvals;
+
+export const approval = (id: string): Promise<Approval> => json<Approval>(call(approvalPath(id)));
+
+/** Decides; returns the approval as it now is, also if somebody else was quicker. */
+export async function decide(id: string, verdict: Verdict, decisionId: string): Promise<Approval> {
+  const response = await fetch(approvalPath(id), posted({ ...verdict, decisionId })).catch(() => {
+    throw new Unreachable('The server does not answer.');
+  });
+  if (response.ok) return response.json() as Promise<Approval>;
+  const body = await response.text();
+  const told = response.status === 409 ? (JSON.parse(body) as Partial<Approval>) : {};
+  if (told.status !== undefined) return told as Approval;
+  throw refusalOf(response.status, body);
+}
+
+export const stop = async (id: string, profile: Profile): Promise<void> => {
+  const path = profile === 'adk' ? 'stream' : 'api/chat';
+  await call(`${path}/${encodeURIComponent(id)}/stop`, posted({}));
+};
