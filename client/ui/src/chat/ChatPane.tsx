@@ -74,7 +74,9 @@ export function ChatPane({ chatId, transport, tools, active, stopped }: Props) {
         )}
       </Messages>
       <div className="foot">
-        {notice && <Notice content={notice} dismiss={() => setNotice(null)} />}
+        {notice && (
+          <Notice content={notice} {...(!conversation.isLost && { dismiss: () => setNotice(null) })} />
+        )}
         {asks > 0 && !notice && (
           <Notice
             content={{

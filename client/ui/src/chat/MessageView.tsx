@@ -13,7 +13,17 @@ import { SourcePart } from '../parts/SourcePart.tsx';
 import { ToolCard } from '../parts/ToolCard.tsx';
 import type { Approval, Card, Verdict } from '../server/api.ts';
 import { useTexts } from '../texts/index.ts';
-import { askedBy, callsAskedFor, cardsOf, isConfirmation, isQuestion, textOf, type Asked, type ToolPart } from './asked.ts';
+import {
+  askedBy,
+  callsAskedFor,
+  cardsOf,
+  isAnswering,
+  isConfirmation,
+  isQuestion,
+  textOf,
+  type Asked,
+  type ToolPart,
+} from './asked.ts';
 
 /** What can be done in a chat; the same object as long as the chat is the same. */
 export interface Actions {
@@ -139,7 +149,7 @@ function AgentMessage({ chatId, message, actions, isStreaming, isLast, isStopped
       {actions && !isStreaming && (
         <div className="tools">
           {text && <CopyButton text={() => text} />}
-          {isLast && asked.size === 0 && (
+          {isLast && asked.size === 0 && !isAnswering(message) && (
             <button
               type="button"
               className="icon small"

@@ -58,6 +58,22 @@ export function askedBy(part: ToolPart): Asked | undefined {
 export const asksOf = (message: UIMessage | undefined): Asked[] =>
   message === undefined ? [] : toolsOf(message).flatMap(part => askedBy(part) ?? []);
 
+/** Says whether answers were given in a message that nothing came of yet. */
+export const isAnswering = (message: UIMessage): boolean =>
+  toolsOf(message).some(
+    part =>
+      part.state === 'approval-responded' ||
+      (part.state === 'input-available' && isAskedAndAnswered(part, message)),
+  );
+
+const isAskedAndAnswered = (call: ToolPart, message: UIMessage): boolean =>
+  toolsOf(message).some(
+    part =>
+      isConfirmation(part) &&
+      part.state === 'output-available' &&
+      (part.input as Confirmation).originalFunctionCall?.id === call.toolCallId,
+  );
+
 /** Says whether the agent's question waits for an answer. */
 export const isQuestion = (part: ToolPart): boolean =>
   toolNameOf(part) === QUESTION && part.state === 'input-available';

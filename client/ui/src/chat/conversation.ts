@@ -12,7 +12,7 @@ import { recorder } from '../inspector/tape.ts';
 import * as api from '../server/api.ts';
 import { lookNow, useSeen } from '../server/watch.ts';
 import { useTexts } from '../texts/index.ts';
-import { asksOf } from './asked.ts';
+import { asksOf, isAnswering } from './asked.ts';
 import { isLost, told } from './faults.ts';
 import type { Actions } from './MessageView.tsx';
 import type { NoticeContent } from './Notice.tsx';
@@ -33,6 +33,8 @@ export interface Conversation {
   isLoading: boolean;
   isStopping: boolean;
   notice: NoticeContent | null;
+  /** Whether the notice is that of a lost connection, which goes by itself. */
+  isLost: boolean;
   setNotice: (notice: NoticeContent | null) => void;
   actions: Actions;
   say: (text: string, files: FileUIPart[]) => void;
@@ -65,6 +67,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
   const [notice, setNotice] = useState<NoticeContent | null>(null);
   const [caption, setCaption] = useState('');
   const said = useRef<Said | null>(null);
+  // Whether a decision was on its way when the connection was lost.
+  const wasDeciding = useRef(false);
   // What `onError` and `onFinish` call; set below, as they need the chat.
   const onError = useRef<(error: Error) => void>(() => {});
   const answering = useRef<AnswerTransport>({});
@@ -122,6 +126,10 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
         onUnsent(unsent.text, unsent.files);
         setNotice({ kind: 'info', text: t.notSent });
       }
+      if (wasDeciding.current && asksOf(known.at(-1)).length > 0) {
+        setNotice({ kind: 'info', text: t.notDecided });
+      }
+      wasDeciding.current = false;
       chat.messages = known;
       if (isInAddress() && follows(known, transport.isEnvelope)) await chat.resumeStream();
     } catch (error) {
@@ -156,6 +164,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     const last = chat.messages.at(-1);
     if (isLost(error)) {
       if (last?.role === 'user' && said.current === null) said.current = saidIn(last);
+      if (last !== undefined && isAnswering(last)) wasDeciding.current = true;
       setLost(true);
       void lookNow();
       return;
@@ -295,6 +304,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     isLoading,
     isStopping,
     notice: isLostNow || !seen.isReachable ? lost : notice,
+    isLost: isLostNow || !seen.isReachable,
     setNotice,
     actions,
     say,

@@ -144,6 +144,7 @@ export const en = {
   tryAgain: 'Try again',
   dismiss: 'Dismiss',
   notSent: 'Your message did not reach the server. It is back in the field below.',
+  notDecided: 'Your decision did not reach the server. Nothing was done; please decide again.',
   busy: 'A reply is already running in this chat.',
   showReply: 'Show it',
   replyBroke: 'The reply broke.',

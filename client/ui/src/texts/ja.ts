@@ -146,6 +146,7 @@ export const ja: Texts = {
   tryAgain: 'もう一度',
   dismiss: '閉じる',
   notSent: 'メッセージはサーバーに届きませんでした。下の欄に戻しました。',
+  notDecided: '判断はサーバーに届きませんでした。何も実行されていません。もう一度判断してください。',
   busy: 'このチャットではすでに返信が進行中です。',
   showReply: '表示する',
   replyBroke: '返信が途切れました。',
