@@ -1,12 +1,13 @@
 // A stock chat without a browser: the real AbstractChat of one version with its DefaultChatTransport, or
 // its WebSocketChatTransport (our SocketChatTransport, where the version has none), driven by one JSON command
-// per line. See README.md for the commands and the answers.
+// per line; or, with `--envelope`, a chat of a page that uses all of our client. See README.md for the commands
+// and the answers.
 
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
-import { kindOf, load, socketTransport } from './sdk.mjs';
-import { watchedSocket } from './socket.mjs';
+import { kindOf, load, ourClient, socketTransport } from './sdk.mjs';
+import { watchedEnvelopes, watchedSocket } from './socket.mjs';
 import { Wire } from './wire.mjs';
 
 const PATIENCE_SECONDS = 20;
@@ -19,31 +20,79 @@ const { values: options } = parseArgs({
     chat: { type: 'string' },
     resume: { type: 'boolean', default: false },
     socket: { type: 'boolean', default: false },
+    envelope: { type: 'boolean', default: false },
   },
 });
+const ours = options.envelope ? await ourClient() : undefined;
 
 const { sdk, createChat } = await load(options.sdk);
 
 const approvals = sdk.lastAssistantMessageIsCompleteWithApprovalResponses;
 const tools = sdk.lastAssistantMessageIsCompleteWithToolCalls;
-const AUTO = { approvals, tools, both: state => approvals(state) || tools(state), none: undefined };
+// Made for each chat.
+const AUTO = {
+  approvals: () => approvals,
+  tools: () => tools,
+  both: () => state => approvals(state) || tools(state),
+  answered: () => ours.sendWhenAnswered({ browserTools }),
+  none: () => undefined,
+};
 if (!(options.auto in AUTO)) throw new Error(`unknown --auto ${options.auto}`);
 
+let chat; // the one that is shown; undefined before the page has loaded
 const toolCalls = []; // what `onToolCall` was called with
 const finishes = []; // what `onFinish` was called with, without the messages
 const listeners = new Set(); // called whenever anything may have changed
 const pending = new Set(); // requests and commands that have not ended
 const wire = new Wire(changed);
-const socket = watchedSocket(wire);
+const socket = options.envelope ? watchedEnvelopes(wire) : watchedSocket(wire);
 // A page has one, whatever chats it shows.
-const transport = options.socket
-  ? new (await socketTransport(sdk))({ url: options.api, webSocket: socket.Socket })
-  : new sdk.DefaultChatTransport({ api: options.api, fetch: wire.fetch });
+const transport = await openTransport();
+const active = []; // the chats for which `onActive` was called
+const runs = []; // what the browser's tools were called with
+const browserTools = options.envelope ? runBrowserTools() : undefined;
 const hidden = new Map(); // chats of the page that are not shown, by id
-let chat = mount({ id: options.chat, messages: [] });
+chat = mount({ id: options.chat, messages: [] });
+
+async function openTransport() {
+  const { api: url } = options;
+  const { Socket: webSocket } = socket;
+  if (options.envelope) {
+    const onActive = id => {
+      active.push(id);
+      // What a page does that shows the chat.
+      if (id === chat.id) track(chat.resumeStream());
+      changed();
+    };
+    return new ours.EnvelopeChatTransport({ url, webSocket, onActive });
+  }
+  if (options.socket) return new (await socketTransport(sdk))({ url, webSocket });
+  return new sdk.DefaultChatTransport({ api: url, fetch: wire.fetch });
+}
+
+/** What our helpers answer with. */
+function answers() {
+  const { addToolOutput, addToolApprovalResponse } = chat;
+  return { chatId: chat.id, websocket: transport, addToolOutput, addToolApprovalResponse };
+}
+
+function runBrowserTools() {
+  const tools = {
+    change_bgm: ({ track }) => {
+      runs.push(track);
+      return { playing: track };
+    },
+    get_location: () => {
+      runs.push('location');
+      throw new Error('The user does not say.');
+    },
+  };
+  return new ours.BrowserTools({ tools, transport: answers });
+}
 
 function changed() {
   listeners.forEach(listener => listener());
+  if (chat) browserTools?.look(chat.messages, chat.status);
 }
 
 function track(promise) {
@@ -62,7 +111,7 @@ function mount({ id, messages }) {
     id,
     messages,
     transport,
-    sendAutomaticallyWhen: AUTO[options.auto],
+    sendAutomaticallyWhen: AUTO[options.auto](),
     onToolCall: ({ toolCall }) => {
       toolCalls.push(toolCall);
     },
@@ -98,6 +147,9 @@ const ACTIONS = {
   output: ({ tool, toolCallId, output }) => chat.addToolOutput({ tool, toolCallId, output }),
   'output-error': ({ tool, toolCallId, errorText }) =>
     chat.addToolOutput({ tool, toolCallId, state: 'output-error', errorText }),
+  confirm: ({ toolCallId, confirmed, reason }) =>
+    ours.handleConfirmation(confirmation(toolCallId), confirmed, answers(), reason),
+  interrupt: async () => transport.interrupt(chat.id),
   stop: () => chat.stop(),
   resume: () => chat.resumeStream(),
   set: ({ messages }) => reload(messages),
@@ -106,6 +158,10 @@ const ACTIONS = {
   write: async ({ text }) => socket.write(text),
 };
 
+const confirmation = id =>
+  chat.messages.flatMap(({ parts }) => parts).find(part => part.toolCallId === id);
+const isAsked = part =>
+  part.type === 'tool-adk_request_confirmation' && part.state === 'input-available';
 const lastParts = () => chat.messages.at(-1)?.parts ?? [];
 const lastText = () => lastParts().map(part => (part.type === 'text' ? part.text : '')).join('');
 
@@ -118,7 +174,11 @@ const CONDITIONS = {
       part => part.state === state && (toolCallId == null || part.toolCallId === toolCallId),
     ),
   requests: ({ value }) => wire.posts.length >= value,
+  asked: ({ value }) => lastParts().filter(isAsked).length >= value,
+  active: ({ value }) => active.length >= value,
 };
+// What comes from elsewhere may come to a chat that has settled.
+const FROM_ELSEWHERE = new Set(['active']);
 
 // One macrotask. Between the end of a request, or an answer, and the automatic send that follows there
 // are only microtasks, because the version's own `lastAssistantMessageIs...` are synchronous.
@@ -149,6 +209,7 @@ function until(command) {
     };
     listeners.add(check);
     check();
+    if (FROM_ELSEWHERE.has(command.for)) return;
     settled().then(() => {
       listeners.delete(check);
       reject(new Error(`the chat settled (${chat.status}) before ${describe(command)}`));
@@ -206,6 +267,8 @@ function report(n, failure) {
     frames: wire.frames,
     toolCalls,
     finishes,
+    active,
+    runs,
   };
   return new Promise(resolve => process.stdout.write(`${JSON.stringify(answer)}\n`, resolve));
 }

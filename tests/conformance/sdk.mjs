@@ -4,7 +4,8 @@
 /** npm aliases in package.json: the newest of each line, and the last that refuses unknown fields. */
 export const VERSIONS = ['ai6', 'ai6strict', 'ai7', 'ai7strict'];
 
-const OUR_CLIENT = '../../client/transport/dist/index.js';
+/** What a page of ours uses beside `ai`. */
+export const ourClient = () => import('../../client/transport/dist/index.js');
 
 // `@ai-sdk/react` copied whole messages in the days of 6.0.230 and 7.0.31; it now copies each part.
 const copyWhole = value => structuredClone(value);
@@ -111,7 +112,7 @@ export async function load(version) {
 
 /** The class that takes a version's chats over a WebSocket: its own, or ours for one that has none. */
 export async function socketTransport(sdk) {
-  return sdk.WebSocketChatTransport ?? (await import(OUR_CLIENT)).SocketChatTransport;
+  return sdk.WebSocketChatTransport ?? (await ourClient()).SocketChatTransport;
 }
 
 /**

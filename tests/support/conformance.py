@@ -53,7 +53,7 @@ SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
 SocketVersion = Literal["ai7early", "ai7", "ai6"]
 SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
-AutomaticSends = Literal["approvals", "tools", "both", "none"]
+AutomaticSends = Literal["approvals", "tools", "both", "answered", "none"]
 ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
 Status = Literal["submitted", "streaming", "ready", "error"]
 Chunk = Mapping[str, JsonValue]
@@ -184,6 +184,10 @@ class ChatState:
     frames: list[dict[str, JsonValue]]
     tool_calls: list[ToolCall]
     finishes: list[Finish]
+    active: list[str]
+    """The chats for which a page of ours was told that a turn began."""
+    runs: list[str]
+    """What a page of ours ran."""
 
     @property
     def last(self) -> UIMessage:
@@ -206,6 +210,16 @@ class ChatState:
             part["approval"]["id"]
             for part in self.tool_parts
             if part["state"] == "approval-requested"
+        ]
+
+    @property
+    def open_confirmations(self) -> list[str]:
+        """The same in the profile `adk`."""
+        return [
+            part["toolCallId"]
+            for part in self.tool_parts
+            if part["type"] == "tool-adk_request_confirmation"
+            and part["state"] == "input-available"
         ]
 
 
@@ -236,7 +250,8 @@ class StockChat:
     """The chat of one version with its own transport, as `useChat` runs it in a page.
 
     With `socket=True` that is `WebSocketChatTransport`, or for ai 6 our `SocketChatTransport`, and
-    `api` the address of the socket.
+    `api` the address of the socket. With `envelope=True` it is a page that uses all of our client:
+    `EnvelopeChatTransport`, `handleConfirmation`, `BrowserTools`, `sendWhenAnswered`.
 
     Leaving the block is closing the tab: open requests are cut. Methods that send answer when the
     chat has settled (the reply has ended and no automatic send follows), or at once with
@@ -250,6 +265,7 @@ class StockChat:
         sdk: SdkVersion | SocketVersion = "ai6",
         *,
         socket: bool = False,
+        envelope: bool = False,
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
@@ -261,6 +277,8 @@ class StockChat:
             self._arguments += ["--resume"]
         if socket:
             self._arguments += ["--socket"]
+        if envelope:
+            self._arguments += ["--envelope"]
         # None outside of the `async with` block.
         self._process: Process | None = None
         # The answers, line by line. None outside of the `async with` block.
@@ -315,6 +333,21 @@ class StockChat:
         self, approval_id: str, *, reason: str | None = None, wait: bool = True
     ) -> ChatState:
         return await self._do("approve", id=approval_id, approved=False, reason=reason, wait=wait)
+
+    async def confirm(
+        self,
+        confirmation: str,
+        confirmed: bool,
+        *,
+        reason: str | None = None,
+        wait: bool = True,
+    ) -> ChatState:
+        """Clicks on a confirmation, in a page of ours."""
+        clicked = {"toolCallId": confirmation, "confirmed": confirmed, "reason": reason}
+        return await self._do("confirm", **clicked, wait=wait)
+
+    async def interrupt(self, *, wait: bool = True) -> ChatState:
+        return await self._do("interrupt", wait=wait)
 
     async def output(
         self, tool: str, tool_call_id: str, *, output: JsonValue, wait: bool = True
@@ -374,6 +407,14 @@ class StockChat:
         """Waits until this many POSTs have begun; fails when the chat settles first."""
         return await self._do("wait", **{"for": "requests", "value": count})
 
+    async def confirmations_asked(self, count: int = 1) -> ChatState:
+        """Waits until the last message asks for this many; fails when the chat settles first."""
+        return await self._do("wait", **{"for": "asked", "value": count})
+
+    async def turns_begun_elsewhere(self, count: int = 1) -> ChatState:
+        """Waits until a page of ours was told of this many turns that it did not ask for."""
+        return await self._do("wait", **{"for": "active", "value": count})
+
     async def act_together(self, *commands: Mapping[str, object]) -> list[ChatState]:
         """Gives chat.mjs several commands of its own form at once, as two quick clicks.
 
@@ -429,6 +470,8 @@ class _Answer(TypedDict):
     frames: list[dict[str, JsonValue]]
     toolCalls: list[ToolCall]
     finishes: list[Finish]
+    active: list[str]
+    runs: list[str]
 
 
 class _ReadingLine(TypedDict):
@@ -471,6 +514,8 @@ def _chat_state(answer: _Answer) -> ChatState:
         frames=answer["frames"],
         tool_calls=answer["toolCalls"],
         finishes=answer["finishes"],
+        active=answer["active"],
+        runs=answer["runs"],
     )
 
 
