@@ -132,16 +132,17 @@ class Redaction:
         if isinstance(item, str):
             return self._string(value, key, item)
         if key in _LISTS and isinstance(item, Sequence):
-            return [self._named(as_object(each)) for each in item]
-        if key in _OBJECTS and isinstance(item, Mapping):
-            return self._named(item)
-        if key == "data" and kind == "data-approval":
-            return self._card(as_object(item))
-        if key == "input" and CONFIRMATION_TOOL in {
-            as_text(value.get("toolName")),
-            kind.removeprefix("tool-"),
-        }:
-            return self._confirmation(as_object(item))
+            return [
+                self._named(each) if isinstance(each, Mapping) else self._content(each)
+                for each in item
+            ]
+        if isinstance(item, Mapping):
+            if key in _OBJECTS:
+                return self._named(item)
+            if key == "data" and kind == "data-approval":
+                return self._card(item)
+            if key == "input" and _asks(value):
+                return self._confirmation(item)
         return self._content(item, key)
 
     def _string(self, value: JsonObject, key: str, text: str) -> str:
@@ -197,6 +198,12 @@ class Redaction:
         if isinstance(value, Sequence):
             return [self._content(item) for item in value]
         return value if self._keep_text else type(value)(0)
+
+
+def _asks(value: JsonObject) -> bool:
+    """Whether this is, of the profile `adk`, the call that asks for another."""
+    names = {as_text(value.get("toolName")), as_text(value.get("type")).removeprefix("tool-")}
+    return CONFIRMATION_TOOL in names
 
 
 def _is_count(key: str, value: JsonValue) -> bool:

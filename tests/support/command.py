@@ -74,14 +74,20 @@ async def run_command(
 
 @asynccontextmanager
 async def served(
-    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    command: str = "serve",
 ) -> AsyncIterator[Served]:
-    """Run `adk-stream serve` on a free port, from when it takes requests to the block's end."""
+    """Run `adk-stream serve` on a free port, from when it takes requests to the block's end.
+
+    `replay` is a command that serves, too.
+    """
     handle, name = tempfile.mkstemp(prefix="stderr-", suffix=".txt", dir=cwd)
     log = Path(name)
     with os.fdopen(handle, "wb") as stderr:
         process = await anyio.open_process(
-            [sys.executable, "-m", "adk_stream_protocol.cli", "serve", "--port", "0", *arguments],
+            [sys.executable, "-m", "adk_stream_protocol.cli", command, "--port", "0", *arguments],
             cwd=cwd,
             env=_environment(environment),
             stdin=subprocess.DEVNULL,

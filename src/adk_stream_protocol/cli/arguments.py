@@ -13,12 +13,14 @@ from typing_extensions import override
 
 from adk_stream_protocol.cli.logs import LogFormat
 from adk_stream_protocol.lifecycle import CallState
+from adk_stream_protocol.server.player import Pace
 
 __all__ = [
     "ApprovalsOptions",
     "CheckOptions",
     "MigrateOptions",
     "Options",
+    "ReplayOptions",
     "ServeOptions",
     "parse_arguments",
 ]
@@ -96,7 +98,17 @@ class MigrateOptions:
     database: str
 
 
-Options: TypeAlias = ServeOptions | ApprovalsOptions | CheckOptions | MigrateOptions
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """`adk-stream replay`."""
+
+    file: str
+    host: str
+    port: int
+    pace: Pace
+
+
+Options: TypeAlias = ServeOptions | ApprovalsOptions | CheckOptions | MigrateOptions | ReplayOptions
 
 
 class _Parser(argparse.ArgumentParser):
@@ -129,6 +141,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Options:
             return CheckOptions(parsed.agent)
         case "migrate":
             return MigrateOptions(parsed.database)
+        case "replay":
+            return ReplayOptions(parsed.file, parsed.host, parsed.port, parsed.pace)
         case _:
             return _approvals_options(parsed)
 
@@ -171,6 +185,7 @@ def _parser() -> _Parser:
     check.add_argument("agent", nargs="?", metavar="AGENT", help=_AGENT_HELP)
     migrate = commands.add_parser("migrate", help="bring a database up to this release")
     _add_database(migrate)
+    _add_replay(commands.add_parser("replay", help="serve a recording back to any client"))
     return parser
 
 
@@ -183,12 +198,29 @@ def _add_database(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_serve(serve: argparse.ArgumentParser) -> None:
-    serve.add_argument("agent", nargs="?", metavar="AGENT", help=_AGENT_HELP)
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    serve.add_argument(
+def _add_address(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    command.add_argument(
         "--port", type=_port, default=8000, help="port to listen on; 0: a free one (%(default)s)"
     )
+
+
+def _add_replay(replay: argparse.ArgumentParser) -> None:
+    replay.add_argument(
+        "file", metavar="FILE", help="a recording, made by `serve --record` or by the client"
+    )
+    _add_address(replay)
+    replay.add_argument(
+        "--pace",
+        choices=["recorded", "at-once"],
+        default="recorded",
+        help="when the pieces of a reply come (%(default)s)",
+    )
+
+
+def _add_serve(serve: argparse.ArgumentParser) -> None:
+    serve.add_argument("agent", nargs="?", metavar="AGENT", help=_AGENT_HELP)
+    _add_address(serve)
     _add_database(serve)
     serve.add_argument(
         "--model", metavar="NAME", help="run the demo on a Gemini model, such as gemini-2.5-flash"

@@ -12,11 +12,13 @@ from adk_stream_protocol.cli.arguments import (
     CheckOptions,
     MigrateOptions,
     Options,
+    ReplayOptions,
     ServeOptions,
     parse_arguments,
 )
 from adk_stream_protocol.cli.check import check
 from adk_stream_protocol.cli.migrate import migrate
+from adk_stream_protocol.cli.replay import replay
 from adk_stream_protocol.cli.serve import serve
 from adk_stream_protocol.errors import ClientFault
 
@@ -48,5 +50,7 @@ def _run(options: Options) -> int:
             return check(options)
         case MigrateOptions():
             return migrate(options)
+        case ReplayOptions():
+            return replay(options)
         case _:
             assert_never(options)

@@ -10,18 +10,18 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Final, Protocol
 
 import anyio
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
 
-from adk_stream_protocol.engine.chat_turns import ChatTurns
+from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.settings import Settings
 
-__all__ = ["LOOPBACK", "Server", "address_of", "listen"]
+__all__ = ["LOOPBACK", "Server", "Turns", "address_of", "listen"]
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -29,6 +29,19 @@ _FRAME: Final = 16 * 1024 * 1024
 
 _GRACE: Final = 2.0
 """Seconds that requests have to end once their connections are cut off."""
+
+
+class Turns(Protocol):
+    """What has to end before a server can."""
+
+    @property
+    def drain(self) -> Drain:
+        """The deadline for it."""
+        ...
+
+    async def drained(self) -> bool:
+        """Begin no more; return when all has ended, or the time is over: then False."""
+        ...
 
 
 class Server(uvicorn.Server):
@@ -42,7 +55,7 @@ class Server(uvicorn.Server):
         self,
         app: ASGIApp,
         *,
-        turns: ChatTurns,
+        turns: Turns,
         up: Callable[[], None],
         settings: Settings | None = None,
     ) -> None:

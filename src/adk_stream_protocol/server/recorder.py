@@ -163,8 +163,7 @@ class Recorder:
             left_out, self._left_out = self._left_out, 0
             try:
                 await run_sync(self._write, file, batch, left_out, limiter=thread)
-            except OSError as error:
-                # A full disk ends the recording, not the chats.
+            except Exception as error:  # noqa: BLE001  # the edge: a full disk ends no chat
                 logger.error("recording ended: %s", trace_of(error))  # noqa: TRY400
                 self._began = None
                 self._waiting.clear()

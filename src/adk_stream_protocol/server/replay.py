@@ -1,0 +1,128 @@
+"""Serves a recording back to any client, on the routes it was made on. No agent, no database."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from typing import Final
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from adk_stream_protocol.errors import NotFound
+from adk_stream_protocol.identifiers import ChatId
+from adk_stream_protocol.playback import Playlist, RecordedChat
+from adk_stream_protocol.server.faults import FaultRoute
+from adk_stream_protocol.server.guard import check_origin, read_json
+from adk_stream_protocol.server.page import page_routes
+from adk_stream_protocol.server.player import AS_RECORDED, Pace, PlayedReply, Player
+from adk_stream_protocol.server.replay_sockets import replay_sockets
+from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.telemetry import Meters
+from adk_stream_protocol.translation.cards import time_text
+from adk_stream_protocol.transports.sse import EventStream
+from adk_stream_protocol.wire.chunks import ErrorChunk
+from adk_stream_protocol.wire.profiles import Profile
+from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
+from adk_stream_protocol.wire.values import JsonValue
+
+__all__ = ["create_replay"]
+
+_PROFILES: Final[tuple[tuple[str, Profile], ...]] = (("/api/chat", "ai-sdk"), ("/stream", "adk"))
+
+
+def create_replay(
+    playlist: Playlist, *, pace: Pace = "recorded", settings: Settings | None = None
+) -> FastAPI:
+    """Return an app that answers as the recorded server did, with its page at `/`."""
+    settings = settings or Settings.from_environment()
+    app = FastAPI(title="adk-stream replay", version=version("adk-stream-protocol"))
+    player = Player(playlist, pace)
+    for path, profile in _PROFILES:
+        app.include_router(_chat_routes(player, settings, path, profile))
+    app.include_router(replay_sockets(player, settings))
+    app.include_router(_history_routes(playlist, settings))
+    app.include_router(page_routes())
+    return app
+
+
+def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile) -> APIRouter:
+    router = APIRouter(route_class=FaultRoute)
+    streaming = partial(EventStream, keep_alive=settings.keep_alive_seconds, meters=Meters())
+
+    def streamed(reply: PlayedReply) -> Response:
+        error = reply.recorded.error
+        if error is not None:
+            # What was a status then is the end of a stream now: the client shows either.
+            chunks = [*reply.recorded.chunks, (reply.recorded.seconds, ErrorChunk(error))]
+            reply.recorded = replace(reply.recorded, chunks=chunks)
+        return streaming(reply, AS_RECORDED)
+
+    @router.post(path)
+    async def send(request: Request, chat: str | None = Query(None)) -> Response:
+        check_origin(request, settings)
+        asked = parse_request(await read_json(request, settings))
+        named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
+        return streamed(player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile))
+
+    @router.get(f"{path}/{{chat_id}}/stream")
+    async def resume(request: Request, chat_id: str) -> Response:
+        check_origin(request, settings)
+        reply = player.resume(parse_chat_id(chat_id), profile)
+        return Response(status_code=204) if reply is None else streamed(reply)
+
+    @router.post(f"{path}/{{chat_id}}/stop")
+    async def stop(request: Request, chat_id: str) -> JSONResponse:
+        check_origin(request, settings)
+        parse_chat_id(chat_id)
+        # Who stops reads no more; a recording does not change by that.
+        return JSONResponse({"stopped": False})
+
+    return router
+
+
+def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
+    router = APIRouter(route_class=FaultRoute)
+
+    @router.get("/api/chats")
+    async def chats(request: Request) -> JSONResponse:
+        check_origin(request, settings)
+        newest = sorted(playlist.chats.values(), key=lambda chat: chat.updated_at, reverse=True)
+        return JSONResponse({"chats": [_chat(chat) for chat in newest]})
+
+    @router.get("/api/chats/{chat_id}")
+    async def chat(request: Request, chat_id: str) -> JSONResponse:
+        check_origin(request, settings)
+        found = playlist.chats.get(chat_id)
+        if found is None:
+            raise NotFound("The recording has no such chat.", code="unknown_chat")
+        messages = [message.to_json() for message in found.messages]
+        return JSONResponse({**_chat(found), "messages": messages})
+
+    # What the page asks for as well.
+    @router.get("/api/approvals")
+    async def approvals(request: Request) -> JSONResponse:
+        check_origin(request, settings)
+        return JSONResponse({"approvals": []})
+
+    @router.get("/healthz")
+    async def healthz() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/readyz")
+    async def readyz() -> JSONResponse:
+        return JSONResponse({"status": "ready"})
+
+    return router
+
+
+def _chat(chat: RecordedChat) -> dict[str, JsonValue]:
+    return {
+        "id": chat.id,
+        "title": chat.title,
+        "createdAt": time_text(chat.created_at),
+        "updatedAt": time_text(chat.updated_at),
+    }
