@@ -13,6 +13,7 @@ import * as api from '../server/api.ts';
 import { lookNow, useSeen } from '../server/watch.ts';
 import { useTexts } from '../texts/index.ts';
 import { asksOf, isAnswering } from './asked.ts';
+import { useElsewhere } from './elsewhere.ts';
 import { isLost, told } from './faults.ts';
 import type { Actions } from './MessageView.tsx';
 import type { NoticeContent } from './Notice.tsx';
@@ -189,54 +190,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     if (code !== undefined && last?.role === 'assistant') void refresh();
   };
 
-  // The server is back: everything that happened meanwhile is there.
-  useEffect(() => {
-    if (isLostNow && seen.isReachable) void refresh();
-  }, [isLostNow, seen.looks]);
-  const wasReachable = useRef(true);
-  useEffect(() => {
-    const isBack = seen.isReachable && !wasReachable.current;
-    wasReachable.current = seen.isReachable;
-    if (isBack && !isLostNow && !isBusy) void refresh();
-  }, [seen.isReachable]);
-
-  // What waits here was settled elsewhere.
-  const settled = useRef(new Set<string>());
-  useEffect(() => {
-    if (isBusy || isLoading || seen.pending === undefined) return;
-    const waiting = new Set(seen.pending.map(({ id }) => id));
-    const asked = messages.flatMap(asksOf).map(({ approvalId }) => approvalId);
-    const gone = asked.filter(id => !waiting.has(id) && !settled.current.has(id));
-    if (gone.length === 0) return;
-    const [id] = gone as [string];
-    settled.current.add(id);
-    api.approval(id).then(
-      ({ status: now }) => {
-        if (now === 'pending') settled.current.delete(id);
-        else void refresh();
-      },
-      () => settled.current.delete(id),
-    );
-  }, [seen.looks, isBusy, isLoading]);
-
-  // Another tab, or a voice, said something.
-  const updatedAt = seen.chats?.find(({ id }) => id === chatId)?.updatedAt;
-  const lastUpdate = useRef(updatedAt);
-  useEffect(() => {
-    if (isBusy || isLoading || updatedAt === undefined || lastUpdate.current === updatedAt) return;
-    const isFirst = lastUpdate.current === undefined;
-    lastUpdate.current = updatedAt;
-    if (isFirst) return;
-    void api.chat(chatId, profile).then(found => {
-      const ids = (all: UIMessage[]) => all.map(({ id }) => id).join(' ');
-      const isIdle = chat.status === 'ready' || chat.status === 'error';
-      if (found !== null && isIdle && ids(found.messages) !== ids(chat.messages)) void refresh();
-    }, () => {});
-  }, [updatedAt, isBusy, isLoading]);
-  useEffect(() => {
-    const isIdle = chat.status === 'ready' || chat.status === 'error';
-    if (active.chatId === chatId && active.times > 0 && isIdle) void refresh();
-  }, [active]);
+  useElsewhere({ chat, messages, isBusy, isLoading, isLost: isLostNow, active, refresh });
 
   useEffect(() => {
     if (isBusy) return;

@@ -1,0 +1,98 @@
+// What happens to a chat away from this page: each time the chat is loaded again, and nothing else is done.
+
+import type { Chat } from '@ai-sdk/react';
+import type { UIMessage } from 'ai';
+import { useEffect, useRef } from 'react';
+
+import { currentPrefs } from '../app/prefs.ts';
+import * as api from '../server/api.ts';
+import { useSeen } from '../server/watch.ts';
+import { asksOf } from './asked.ts';
+
+interface Options {
+  chat: Chat<UIMessage>;
+  messages: UIMessage[];
+  isBusy: boolean;
+  isLoading: boolean;
+  isLost: boolean;
+  /** The newest chat that the server says something happened in, and how often it did. */
+  active: { chatId: string; times: number };
+  refresh: () => Promise<void>;
+}
+
+export function useElsewhere(options: Options): void {
+  useReturn(options);
+  useSettled(options);
+  useSaid(options);
+  useHints(options);
+}
+
+const isIdle = ({ status }: Chat<UIMessage>): boolean => status === 'ready' || status === 'error';
+
+/** The server is back: everything that happened meanwhile is there. */
+function useReturn({ isLost, isBusy, refresh }: Options): void {
+  const { isReachable, looks } = useSeen();
+  useEffect(() => {
+    if (isLost && isReachable) void refresh();
+  }, [isLost, looks]);
+  const wasReachable = useRef(true);
+  useEffect(() => {
+    const isBack = isReachable && !wasReachable.current;
+    wasReachable.current = isReachable;
+    if (isBack && !isLost && !isBusy) void refresh();
+  }, [isReachable]);
+}
+
+/** What waits here was decided somewhere else, or expired. */
+function useSettled({ messages, isBusy, isLoading, refresh }: Options): void {
+  const { pending, looks } = useSeen();
+  // The approvals that were asked about: each is looked at once.
+  const known = useRef(new Set<string>());
+  useEffect(() => {
+    if (isBusy || isLoading || pending === undefined) return;
+    const waiting = new Set(pending.map(({ id }) => id));
+    const gone = messages
+      .flatMap(asksOf)
+      .map(({ approvalId }) => approvalId)
+      .find(id => !waiting.has(id) && !known.current.has(id));
+    if (gone === undefined) return;
+    known.current.add(gone);
+    api.approval(gone).then(
+      ({ status }) => {
+        // The look was older than the question.
+        if (status === 'pending') known.current.delete(gone);
+        else void refresh();
+      },
+      () => known.current.delete(gone),
+    );
+  }, [looks, isBusy, isLoading]);
+}
+
+/** Another tab said something, or a voice did. */
+function useSaid({ chat, isBusy, isLoading, refresh }: Options): void {
+  const { chats } = useSeen();
+  const updatedAt = chats?.find(({ id }) => id === chat.id)?.updatedAt;
+  const last = useRef(updatedAt);
+  useEffect(() => {
+    if (isBusy || isLoading || updatedAt === undefined || last.current === updatedAt) return;
+    const isFirst = last.current === undefined;
+    last.current = updatedAt;
+    if (isFirst) return;
+    // It may be this page's own turn that was stored.
+    api.chat(chat.id, currentPrefs().profile).then(
+      found => {
+        if (found !== null && isIdle(chat) && idsOf(found.messages) !== idsOf(chat.messages)) void refresh();
+      },
+      () => {},
+    );
+  }, [updatedAt, isBusy, isLoading]);
+}
+
+const idsOf = (messages: UIMessage[]): string => messages.map(({ id }) => id).join(' ');
+
+/** The server says over a socket that a turn began. */
+function useHints({ chat, active, refresh }: Options): void {
+  useEffect(() => {
+    if (active.chatId === chat.id && active.times > 0 && isIdle(chat)) void refresh();
+  }, [active]);
+}
