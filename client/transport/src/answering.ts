@@ -40,6 +40,7 @@ export function socketFor(
 ): AnswerSocket | undefined {
   if (websocket === undefined) return undefined;
   // Without the functions of a chat there is no other way.
-  const isUsable = addToolOutput === undefined || websocket.canAnswer?.(chatId, toolCallId) !== false;
+  const isUsable =
+    addToolOutput === undefined || websocket.canAnswer?.(chatId, toolCallId) !== false;
   return isUsable ? websocket : undefined;
 }

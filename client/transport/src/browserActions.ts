@@ -9,7 +9,9 @@ export interface Location {
 }
 
 /** A tool that asks the browser where the user is; a refusal is an error that the model is told. */
-export function getLocation(options: PositionOptions = { timeout: 20_000 }): () => Promise<Location> {
+export function getLocation(
+  options: PositionOptions = { timeout: 20_000 },
+): () => Promise<Location> {
   return () =>
     new Promise((resolve, reject) => {
       const { geolocation } = globalThis.navigator ?? {};
@@ -18,7 +20,8 @@ export function getLocation(options: PositionOptions = { timeout: 20_000 }): () 
         return;
       }
       geolocation.getCurrentPosition(
-        ({ coords: { latitude, longitude, accuracy } }) => resolve({ latitude, longitude, accuracy }),
+        ({ coords: { latitude, longitude, accuracy } }) =>
+          resolve({ latitude, longitude, accuracy }),
         ({ code, message }) => reject(new Error(REFUSALS[code] ?? message)),
         options,
       );

@@ -43,6 +43,9 @@ export async function handleConfirmation(
       await transport.addToolApprovalResponse?.({ id, approved, ...why });
     }
     return socket === undefined ? 'chat' : 'websocket';
+  } catch (error) {
+    answered.delete(part);
+    throw error;
   } finally {
     underway.delete(id);
   }

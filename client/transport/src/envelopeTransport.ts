@@ -64,7 +64,8 @@ export class EnvelopeChatTransport<
     const last = messages.at(-1);
     const isContinued = last?.role === 'assistant' && trigger === 'submit-message';
     // A chat that sends by itself when a turn ends may have nothing to say that was not said before.
-    if (isContinued && this.#wasAnswered(last)) return new ReadableStream({ start: c => c.close() });
+    if (isContinued && this.#wasAnswered(last))
+      return new ReadableStream({ start: c => c.close() });
     const data = { id: chatId, messages: messages.slice(-1), trigger, messageId };
     // Not named by its address: what waits in the chat is in `messages` already.
     const line = this.#line(chatId, false);
@@ -165,7 +166,8 @@ export class EnvelopeChatTransport<
   // Once only: who asks again is told by the server what is wrong.
   #wasAnswered(message: Message): boolean {
     const answers = lastStepOf(message).filter(
-      part => part.providerExecuted !== true && (isSettled(part) || part.state === 'approval-responded'),
+      part =>
+        part.providerExecuted !== true && (isSettled(part) || part.state === 'approval-responded'),
     );
     const ids = answers.map(part => part.toolCallId);
     const isKnown = ids.length > 0 && ids.every(id => this.#answered.has(id));
@@ -180,7 +182,13 @@ function envelopeOf(answer: ToolResult): ['tool_result' | 'message', object] {
     return ['tool_result', { toolCallId, toolName, result: result ?? null }];
   }
   // A `tool_result` cannot say that a tool failed; a part can.
-  const part = { type: `tool-${toolName}`, toolCallId, state: 'output-error', input: {}, errorText };
+  const part = {
+    type: `tool-${toolName}`,
+    toolCallId,
+    state: 'output-error',
+    input: {},
+    errorText,
+  };
   const message = { id: messageId(), role: 'assistant', parts: [part] };
   return ['message', { id: chatId, messages: [message] }];
 }

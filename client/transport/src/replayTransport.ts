@@ -64,10 +64,7 @@ export class ReplayTransport<
     return this.#recording.entries.filter(isAnswer);
   }
 
-  #replay(
-    asked: RecordingEntry,
-    signal: AbortSignal | undefined,
-  ): ReadableStream<UIMessageChunk> {
+  #replay(asked: RecordingEntry, signal: AbortSignal | undefined): ReadableStream<UIMessageChunk> {
     const answers = this.#answers(asked).values();
     const began = Date.now();
     const isPaced = this.#isPaced;

@@ -83,7 +83,9 @@ function standingOf(part: ToolPart, step: ToolPart[], ours: Ours): Standing {
   }
   if (!isSettled(part)) return WAITING;
   if (isConfirmation(part)) return confirmed(part, step, ours);
-  const isAnswer = isOurs && (name === QUESTION_TOOL ? part.state === 'output-available' : ours.hasRun(part.toolCallId));
+  const isAnswer =
+    isOurs &&
+    (name === QUESTION_TOOL ? part.state === 'output-available' : ours.hasRun(part.toolCallId));
   return isAnswer && part.state !== 'output-denied' ? answered(part.state, part.output) : NONE;
 }
 

@@ -40,6 +40,10 @@ export class Voice {
   #line: Promise<Line> | undefined;
   // What is needed to talk; undefined while the microphone is off.
   #microphone: Microphone | undefined;
+  // Whether it is to be on, once it can be.
+  #isWanted = false;
+  // Resolves when it is on; undefined unless it is being turned on.
+  #opening: Promise<void> | undefined;
   // Resolves when the one before has said that it is off.
   #ending: Promise<void> = Promise.resolve();
 
@@ -62,31 +66,18 @@ export class Voice {
   }
 
   /** Turns the microphone on; rejects if the user does not allow it, or there is no connection. */
-  async talk(): Promise<void> {
-    if (this.#state === 'talking' || this.#state === 'opening') return;
-    this.#become('opening');
-    try {
-      // Both ask the user or the network; neither needs the other.
-      const opening = this.#connected();
-      const [line, stream] = await settledBoth(opening, askForMicrophone());
-      if (this.#line !== opening) {
-        stopTracks(stream);
-        throw new Error('The connection for sound was closed.');
-      }
-      await this.#ending;
-      this.#microphone = this.#listenTo(stream, line);
-      this.#become('talking');
-    } catch (error) {
-      const isOpen = this.#line !== undefined && (await isFulfilled(this.#line));
-      this.#become(isOpen ? 'listening' : 'closed');
-      if (!isOpen) this.#line = undefined;
-      this.#fail(error);
-      throw error;
-    }
+  talk(): Promise<void> {
+    this.#isWanted = true;
+    this.#opening ??= this.#begin().finally(() => (this.#opening = undefined));
+    return this.#opening;
   }
 
-  /** Turns the microphone off: what was said is complete. The answer is heard. */
+  /**
+   * Turns the microphone off: what was said is complete. The answer is heard. One that is still being
+   * opened, as by a key that is pressed shortly, is not turned on.
+   */
   async pause(): Promise<void> {
+    this.#isWanted = false;
     const microphone = this.#microphone;
     if (microphone === undefined) return;
     this.#microphone = undefined;
@@ -98,6 +89,7 @@ export class Voice {
 
   /** Turns both off. */
   async close(): Promise<void> {
+    this.#isWanted = false;
     const line = this.#line;
     this.#line = undefined;
     const microphone = this.#microphone;
@@ -106,10 +98,36 @@ export class Voice {
     this.#level = 0;
     this.#become('closed');
     await microphone?.end();
-    await line?.then(({ socket, context }) => {
-      socket.close(NORMAL);
-      return context.close();
-    }).catch(() => {});
+    await line
+      ?.then(({ socket, context }) => {
+        socket.close(NORMAL);
+        return context.close();
+      })
+      .catch(() => {});
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#state === 'talking') return;
+    this.#become('opening');
+    try {
+      // Both ask the user or the network; neither needs the other.
+      const opening = this.#connected();
+      const [line, stream] = await settledBoth(opening, askForMicrophone());
+      await this.#ending;
+      if (this.#line !== opening) {
+        stopTracks(stream);
+        throw new Error('The connection for sound was closed.');
+      }
+      if (this.#isWanted) this.#microphone = this.#listenTo(stream, line);
+      else stopTracks(stream);
+      this.#become(this.#isWanted ? 'talking' : 'listening');
+    } catch (error) {
+      const isOpen = this.#line !== undefined && (await isFulfilled(this.#line));
+      if (!isOpen) this.#line = undefined;
+      this.#become(isOpen ? 'listening' : 'closed');
+      this.#fail(error);
+      throw error;
+    }
   }
 
   #connected(): Promise<Line> {

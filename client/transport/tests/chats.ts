@@ -5,18 +5,28 @@ import * as ai7 from 'ai7';
 
 export const VERSIONS = { ai6, ai7 } as unknown as Record<string, typeof ai6>;
 
-const copied = (message: any) => ({ ...message, parts: message.parts.map((part: any) => ({ ...part })) });
+const copied = (message: any) => ({
+  ...message,
+  parts: message.parts.map((part: any) => ({ ...part })),
+});
 
 class MemoryState {
-  status = 'ready';
   error = undefined;
   snapshot = copied;
+  #status = 'ready';
   #messages: any[];
   #onChange: () => void;
 
   constructor(messages: any[], onChange: () => void) {
     this.#messages = messages;
     this.#onChange = onChange;
+  }
+  get status() {
+    return this.#status;
+  }
+  set status(status) {
+    this.#status = status;
+    this.#onChange();
   }
   get messages() {
     return this.#messages;

@@ -124,8 +124,17 @@ test('who types instead of answering gets a turn of its own; the one that waits 
 
 test('a message that answers goes on with its message', async () => {
   const page = new EnvelopePage();
-  const part = { type: `tool-${CONFIRM}`, toolCallId: 'confirm-p1', state: 'output-available', input: {} };
-  const message = { id: 'a1', role: 'assistant', parts: [{ ...part, output: { confirmed: true } }] };
+  const part = {
+    type: `tool-${CONFIRM}`,
+    toolCallId: 'confirm-p1',
+    state: 'output-available',
+    input: {},
+  };
+  const message = {
+    id: 'a1',
+    role: 'assistant',
+    parts: [{ ...part, output: { confirmed: true } }],
+  };
   const sending = page.send('', { messages: [message], messageId: 'a1' });
   const socket = await page.socket();
   expect(socket.sent[0].data).toMatchObject({ messages: [message], messageId: 'a1' });
@@ -171,7 +180,11 @@ test('an answer that is refused is told, and the turn goes on', async () => {
   const socket = await page.socket();
   socket.says(...frames(asking('a1', ...gated('p1'))));
   const reading = read(await sending);
-  const refused = page.transport.sendToolResult({ chatId: 'c1', toolCallId: 'confirm-p1', result: { confirmed: 1 } });
+  const refused = page.transport.sendToolResult({
+    chatId: 'c1',
+    toolCallId: 'confirm-p1',
+    result: { confirmed: 1 },
+  });
   socket.says(...frames([{ type: 'error', errorText: 'Not a boolean.' }]));
   await expect(refused).rejects.toThrow('Not a boolean.');
   expect(page.errors).toEqual(['Not a boolean.']);
@@ -195,7 +208,10 @@ test('a refusal in the midst of a reply does not break it', async () => {
   expect(await reading).toEqual(reply('a1'));
 });
 
-test.each([['at once', [DONE]], ['after a pong', [PONG, DONE]]])(
+test.each([
+  ['at once', [DONE]],
+  ['after a pong', [PONG, DONE]],
+])(
   'a reply that breaks while something else was asked ends with its error, %s',
   async (_, endings) => {
     const page = new EnvelopePage();
@@ -255,7 +271,11 @@ test('a socket that is lost fails its turns as a lost network; the next resume o
   const socket = await page.socket();
   socket.says(...frames(asking('a1', ...gated('p1'))));
   const stream = await sending;
-  const answer = page.transport.sendToolResult({ chatId: 'c1', toolCallId: 'confirm-p1', result: {} });
+  const answer = page.transport.sendToolResult({
+    chatId: 'c1',
+    toolCallId: 'confirm-p1',
+    result: {},
+  });
   socket.lose(1006);
   await expect(read(stream)).rejects.toThrow(TypeError);
   await expect(answer).rejects.toThrow(/network/);

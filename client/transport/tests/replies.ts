@@ -26,7 +26,11 @@ export const output = (toolCallId: string, value: unknown): Chunk => ({
   output: value,
 });
 /** A call that the person is asked for, in the profile `adk`. */
-export const gated = (id: string, name = 'process_payment', fields: object = { providerExecuted: true }): Chunk[] => [
+export const gated = (
+  id: string,
+  name = 'process_payment',
+  fields: object = { providerExecuted: true },
+): Chunk[] => [
   call(id, name, fields),
   call(`confirm-${id}`, CONFIRM, {
     input: {
