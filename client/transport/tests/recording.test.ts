@@ -232,7 +232,7 @@ test('masking takes the words and leaves what the protocol is made of', () => {
           name: 'process_payment',
           args: { name: 'xxxxxx', id: 'x0', amount: 0 },
         },
-        toolConfirmation: { hint: 'xxxx、00xx。', confirmed: false },
+        toolConfirmation: { hint: 'xxxxx00xxx', confirmed: false },
       },
     },
   });
