@@ -61,18 +61,18 @@ export class EnvelopeChatTransport<
   async sendMessages(options: SendOptions<Message>): Promise<ReadableStream<UIMessageChunk>> {
     const { chatId, messages, trigger, messageId, abortSignal } = options;
     abortSignal?.throwIfAborted();
-    const last = messages.at(-1);
+    // An answer to an earlier message goes on with that one.
+    const last = messages.find(({ id }) => id === messageId) ?? messages.at(-1);
     const isContinued = last?.role === 'assistant' && trigger === 'submit-message';
     // A chat that sends by itself when a turn ends may have nothing to say that was not said before.
     if (isContinued && this.#wasAnswered(last))
       return new ReadableStream({ start: c => c.close() });
-    const data = { id: chatId, messages: messages.slice(-1), trigger, messageId };
+    const data = { id: chatId, messages: last === undefined ? [] : [last], trigger, messageId };
     // Not named by its address: what waits in the chat is in `messages` already.
     const line = this.#line(chatId, false);
     return new Promise((resolve, reject) => {
       abortSignal?.addEventListener('abort', () => reject(abortSignal.reason));
       const begin = (turn: Turn) => {
-        turn.wasRead = true;
         if (!abortSignal?.aborted) resolve(turn.read('here', abortSignal));
       };
       line.say(data, begin, isContinued ? last.id : undefined).catch(reject);

@@ -28,7 +28,7 @@ type Controller = ReadableStreamDefaultController<UIMessageChunk>;
 export class Turn {
   /** Whether a reply is being told; else it waits, or is over. */
   isTelling = false;
-  /** Whether somebody ever read it, or was to. */
+  /** Whether somebody reads it, or read it to its end. */
   wasRead = false;
   readonly #chunks: UIMessageChunk[] = [];
   readonly #calls = new Map<string, Call>();
@@ -77,7 +77,9 @@ export class Turn {
     this.#reader = undefined;
     let reader: Controller;
     const leave = () => {
-      if (this.#reader === reader) this.#reader = undefined;
+      if (this.#reader !== reader) return;
+      this.#reader = undefined;
+      this.wasRead = false;
     };
     // Its queue has no bound, as the socket cannot be told to wait: a turn is kept as a whole anyway.
     const stream = new ReadableStream<UIMessageChunk>({

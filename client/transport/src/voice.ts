@@ -138,11 +138,13 @@ export class Voice {
   async #open(): Promise<Line> {
     const { chatId, url = `/api/chat/${encodeURIComponent(chatId)}/audio` } = this.#options;
     const context = new AudioContext();
+    // At once, while the browser knows of the click.
+    const running = context.resume();
     try {
       // Bundlers know this form, and serve the file as it is.
       const built = new URL('./worklets/sound.js', import.meta.url);
       await context.audioWorklet.addModule(this.#options.worklet ?? built);
-      await context.resume();
+      await running;
       const speaker = new AudioWorkletNode(context, 'adk-speaker', { numberOfInputs: 0 });
       speaker.connect(context.destination);
       speaker.port.onmessage = ({ data }) => {

@@ -143,6 +143,17 @@ test('a message that answers goes on with its message', async () => {
   expect(await read(await sending)).toEqual(chunks);
 });
 
+test('an answer to an earlier message is that message, and goes on with it', async () => {
+  const page = new EnvelopePage();
+  const asked = { id: 'a1', role: 'assistant', parts: [] };
+  const later = { id: 'a2', role: 'assistant', parts: [] };
+  const sending = page.send('', { messages: [asked, later], messageId: 'a1' });
+  const socket = await page.socket();
+  expect(socket.sent[0].data.messages).toEqual([asked]);
+  socket.says(...frames(goingOn('a1')), DONE);
+  expect(await read(await sending)).toEqual(goingOn('a1'));
+});
+
 test('a message that says nothing new is not sent, once', async () => {
   const page = new EnvelopePage();
   const sending = page.send();
@@ -310,6 +321,17 @@ test('stopping ends the listening; the turn can be resumed from its beginning', 
   socket.says(...frames([finish()]), DONE);
   expect(await read(stream)).toEqual(reply('a1'));
   expect(socket.sent.map(({ type }) => type)).toEqual(['message']);
+});
+
+test('a turn that was left before its end can be read after it', async () => {
+  const page = new EnvelopePage();
+  const sending = page.send();
+  const socket = await page.socket();
+  socket.says(...frames([start('a1')]));
+  await (await sending).cancel();
+  socket.says(...frames([...text('Hello.'), finish()]), DONE);
+  expect(await read(await page.resume())).toEqual(reply('a1'));
+  expect(await page.resume()).toBeNull();
 });
 
 test('a message can be said beside the chat; its turn is a hint', async () => {
