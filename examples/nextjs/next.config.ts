@@ -1,6 +1,6 @@
 import type { NextConfig } from 'next';
 
-const server = process.env.ADK_STREAM_SERVER ?? 'http://127.0.0.1:8000';
+const server = process.env.AGENT_SERVER ?? 'http://127.0.0.1:8000';
 
 const config: NextConfig = {
   // Compression would hold back a stream until enough of it has come.

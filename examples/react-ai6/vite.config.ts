@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-const server = process.env.ADK_STREAM_SERVER ?? 'http://127.0.0.1:8000';
+const server = process.env.AGENT_SERVER ?? 'http://127.0.0.1:8000';
 
 export default defineConfig({
   plugins: [react()],

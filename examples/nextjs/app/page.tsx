@@ -4,6 +4,6 @@ import { Chat } from './chat';
 export const dynamic = 'force-dynamic';
 
 export default function Page() {
-  const server = process.env.ADK_STREAM_SERVER ?? 'http://127.0.0.1:8000';
+  const server = process.env.AGENT_SERVER ?? 'http://127.0.0.1:8000';
   return <Chat socket={`${server.replace('http', 'ws')}/api/chat/live`} />;
 }
