@@ -14,6 +14,7 @@ from adk_stream_protocol.held_calls.deciders import MayDecide
 from adk_stream_protocol.held_calls.policy import Reconciled, ToolRule
 from adk_stream_protocol.lifecycle import ApprovalStep
 from adk_stream_protocol.server.identity import Identify
+from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app, create_router
 from adk_stream_protocol.translation.events import TranslationOptions
@@ -30,4 +31,5 @@ __all__ = [
     "TranslationOptions",
     "create_app",
     "create_router",
+    "page_routes",
 ]

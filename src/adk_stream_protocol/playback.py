@@ -108,31 +108,51 @@ def playlist_of(recording: Recording) -> Playlist:
     Raises:
         BadRequest: a chunk or a message in it is none; the message says in which line.
     """
+    grouping = _Grouping()
+    for line in _in_chats(recording.lines):
+        grouping.read(line)
     reader = _Reader(_moment(recording.header.started_at))
-    for line, reply in _with_replies(recording.lines):
+    for line, reply in grouping.found:
         reader.read(line, reply)
     return Playlist(reader.chats, reader.replies)
 
 
-def _with_replies(lines: Sequence[Line]) -> list[tuple[Line, RecordedReply | None]]:
-    """Return the lines that change a chat; a reply as a whole stands where it began."""
-    found: list[tuple[Line, RecordedReply | None]] = []
-    asked: dict[str, Line] = {}
-    replies: dict[str, RecordedReply] = {}
-    for line in _in_chats(lines):
+class _Grouping:
+    """Finds the lines that change a chat; a reply as a whole stands where it began."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Line, RecordedReply | None]] = []
+        # What each request asked, or the first line of a reply that nobody here asked for.
+        self._asked: dict[str, Line] = {}
+        # The replies that have not ended, by request.
+        self._replies: dict[str, RecordedReply] = {}
+
+    def read(self, line: Line) -> None:
         if line.direction == "in" and line.type in _ASKED:
-            if line.request is not None:
-                asked[line.request] = line
-                replies.pop(line.request, None)
-            found.append((line, None))
+            self._ask(line)
         elif line.direction == "out" and line.type in _TOLD and line.request is not None:
-            request = asked.get(line.request, line)
-            if line.request not in replies:
-                reply = RecordedReply(request.at, resumed=request.type == "resume")
-                replies[line.request] = reply
-                found.append((line, reply))
-            _extend(replies[line.request], line)
-    return found
+            self._tell(line, line.request)
+
+    def _ask(self, line: Line) -> None:
+        if line.type == "tool_result":
+            # A client with one stream for a whole turn: what follows in it is the answer.
+            for request in [each for each in self._replies if self._asked[each].chat == line.chat]:
+                self._asked[request] = line
+                del self._replies[request]
+        if line.request is not None:
+            self._asked[line.request] = line
+            self._replies.pop(line.request, None)
+        self.found.append((line, None))
+
+    def _tell(self, line: Line, request: str) -> None:
+        asked = self._asked.setdefault(request, line)
+        if request not in self._replies:
+            reply = RecordedReply(asked.at, resumed=asked.type == "resume")
+            self._replies[request] = reply
+            self.found.append((line, reply))
+        _extend(self._replies[request], line)
+        if line.type == "end":
+            del self._replies[request]
 
 
 def _in_chats(lines: Sequence[Line]) -> Iterator[Line]:
@@ -256,7 +276,8 @@ def _begun(chat: RecordedChat, reply: RecordedReply) -> UIMessage | None:
     if reply.resumed:
         return None
     starts = (chunk.message_id for _, chunk in reply.chunks if isinstance(chunk, StartChunk))
-    named = next(starts, None)
+    # Without a start it is the rest of what began before.
+    named = next(starts, _last_reply(chat))
     return next((message for message in chat.messages if named and message.id == named), None)
 
 

@@ -47,6 +47,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES.append(ROOT / "deploy/README.md")
+PAGES += sorted((ROOT / "examples").glob("*/README.md"))
 
 
 # Pages

@@ -147,6 +147,17 @@ def test_what_was_only_resumed_is_a_reply_of_its_own() -> None:
     assert texts(found)[-1] == ("assistant", "By the way.")
 
 
+def test_one_stream_for_a_whole_turn_is_parted_where_the_person_answered() -> None:
+    stream = reply([*HELD, *DONE], "1")
+    held, done = stream[: len(HELD) + 1], stream[len(HELD) + 1 :]
+    answer = line("tool_result", "in", request="2", data={"toolCallId": "a"}, at=9.0)
+    for each in done:
+        each["at"] = 10.0
+    found = playlist(said("Pay", "1"), *held, answer, *done, said("More", "3", "u2"))
+    assert [[at for at, _ in each.chunks] for each in found.replies] == [[0.0] * 7, [1.0] * 3]
+    assert [message.id for message in found.chats["c"].messages] == ["u1", "m1", "u2"]
+
+
 def test_a_refusal_is_a_reply_and_leaves_no_message() -> None:
     found = playlist(said("Hi", "1"), line("error", request="1", errorText="Busy."))
     assert [each.error for each in found.replies] == ["Busy."]

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adk_stream_protocol.cli import main
 from adk_stream_protocol.redaction import masked_text
 from stories.connecting import Connect
 from support.command import Served, run_command, served
@@ -123,15 +124,20 @@ async def test_what_a_client_recorded_is_served_too(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_a_bad_file_is_refused_in_one_line(
-    tmp_path: Path, content: bytes | None, told: str
+def test_a_bad_file_is_refused_in_one_line(
+    tmp_path: Path,
+    content: bytes | None,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     if content is not None:
         (tmp_path / "bad.jsonl").write_bytes(content)
-    ran = await run_command("replay", "bad.jsonl", "--port", "0", cwd=tmp_path)
-    assert ran.code == 2
-    assert told in ran.err
-    assert ran.err.count("\n") == 1
+    assert main(["replay", "bad.jsonl", "--port", "0"]) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
 
 
 async def test_a_recording_is_refused_where_a_file_is(tmp_path: Path) -> None:
