@@ -9,6 +9,7 @@ from playwright.async_api import Browser, BrowserContext, expect
 
 from support.browser import PATIENCE_MS, ROUTES, Faults, Route, chromium
 from support.browser_chat import ChatPage
+from support.browser_relay import Relay, relayed
 from support.command import Served, served
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -33,6 +34,28 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
     folder = tmp_path_factory.mktemp("server")
     async with served("--database", "memory:", "--delay", "0", cwd=folder) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+async def slow_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """The demo at a pace at which a person can stop it."""
+    folder = tmp_path_factory.mktemp("slow-server")
+    async with served("--database", "memory:", cwd=folder) as server:
+        yield server
+
+
+@pytest.fixture
+async def line(server: Served) -> AsyncIterator[Relay]:
+    """A line to the server that can be cut."""
+    async with relayed(server.url) as relay:
+        yield relay
+
+
+@pytest.fixture
+async def slow_line(slow_server: Served) -> AsyncIterator[Relay]:
+    """A line to the slow server that can be cut."""
+    async with relayed(slow_server.url) as relay:
+        yield relay
 
 
 @pytest.fixture(params=ROUTES, ids=str)

@@ -94,7 +94,7 @@ class Faults:
     def allow_lost_server(self) -> None:
         """Take no notice of what Chromium says about a server that is not there."""
         self.allow(
-            r"net::ERR_(CONNECTION|INTERNET|INCOMPLETE|EMPTY|SOCKET|NETWORK)",
+            r"net::ERR_(CONNECTION|CONTENT_LENGTH|EMPTY|INCOMPLETE|INTERNET|NETWORK|SOCKET)",
             r"WebSocket connection to .* failed",
         )
 
