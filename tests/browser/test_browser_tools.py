@@ -56,3 +56,12 @@ async def test_two_cities_are_two_calls_and_one_answer(visit: Visit, route: Rout
     await expect(calls).to_have_count(2)
     await calls.first.get_by_text("get_weather").click()
     await expect(calls.first.get_by_role("row", name="temperature_c")).to_contain_text("18")
+
+
+async def test_a_microphone_that_the_browser_refuses_is_told_with_what_to_do(visit: Visit) -> None:
+    chat = await visit(Route("Live", "ai-sdk"), permissions=[])
+    await chat.button("Hold to talk").click()
+    await expect(chat.notice).to_contain_text("The browser did not give the microphone.")
+    await chat.button("Dismiss").click()
+    await chat.say("Hello")
+    await chat.sees("Hello! I am the demo assistant.")
