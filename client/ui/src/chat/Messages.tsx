@@ -1,8 +1,9 @@
 import type { UIMessage } from 'ai';
-import { useLayoutEffect, useRef, type ReactNode } from 'react';
+import { useEffect, useLayoutEffect, useRef, type ReactNode } from 'react';
 
 import type { Approval } from '../server/api.ts';
 import { useTexts } from '../texts/index.ts';
+import { asksOf } from './asked.ts';
 import { MessageView, type Actions } from './MessageView.tsx';
 
 interface Props {
@@ -28,6 +29,15 @@ export function Messages({ chatId, messages, actions, isBusy, stopped, pending, 
     const node = scroll.current;
     if (node !== null && isAtEnd.current) node.scrollTop = node.scrollHeight;
   });
+  const log = useRef<HTMLDivElement>(null);
+  const asks = messages.flatMap(asksOf).length;
+  const askedBefore = useRef(asks);
+  useEffect(() => {
+    // The focus went with the buttons that were pressed; whoever uses keys goes on from here.
+    const isLost = asks < askedBefore.current && document.activeElement === document.body;
+    if (isLost) log.current?.focus({ preventScroll: true });
+    askedBefore.current = asks;
+  }, [asks]);
   const last = messages.at(-1);
   return (
     <div
@@ -37,7 +47,7 @@ export function Messages({ chatId, messages, actions, isBusy, stopped, pending, 
         isAtEnd.current = node.scrollHeight - node.scrollTop - node.clientHeight < NEAR;
       }}
     >
-      <div className="messages" role="log" aria-label={t.conversation} aria-busy={isBusy} tabIndex={0}>
+      <div ref={log} className="messages" role="log" aria-label={t.conversation} aria-busy={isBusy} tabIndex={0}>
         {messages.map(message => (
           <MessageView
             key={message.id}

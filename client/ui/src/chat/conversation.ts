@@ -195,7 +195,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
   useEffect(() => {
     if (isBusy) return;
     setStopping(false);
-    said.current = null;
+    // What was lost on its way is still to be given back.
+    if (status !== 'error') said.current = null;
     setCaption('');
     void lookNow();
   }, [isBusy]);

@@ -21,8 +21,19 @@ export function stateOf(part: ToolPart, card: Card | undefined, isWaiting: boole
       if (card?.status === 'expired' || card?.status === 'cancelled' || card?.status === 'unknown') {
         return card.status;
       }
-      return 'failed';
+      return card === undefined ? toldBy(part.errorText) : 'failed';
     default:
       return isWaiting ? 'waiting' : 'running';
   }
 }
+
+// The profile `adk` has no cards; the server's own words tell what became of a call there.
+const OUTCOMES: readonly [string, ToolState][] = [
+  ['User denied execution', 'denied'],
+  ['Denied by policy;', 'denied'],
+  ['No decision came in time;', 'expired'],
+  ['The call was cancelled before a decision;', 'cancelled'],
+];
+
+const toldBy = (errorText: string): ToolState =>
+  OUTCOMES.find(([words]) => errorText.startsWith(words))?.[1] ?? 'failed';
