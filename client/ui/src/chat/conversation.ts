@@ -91,6 +91,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
           const { text } = part.data as { text: string };
           setCaption(text);
         },
+        // Not only when `status` was seen to change: a short reply may be over before it is drawn.
+        onFinish: () => setCaption(''),
       }),
     [browser, chatId, transport],
   );

@@ -75,9 +75,8 @@ function useSaid({ chat, isBusy, isLoading, refresh }: Options): void {
   const last = useRef(updatedAt);
   useEffect(() => {
     if (isBusy || isLoading || updatedAt === undefined || last.current === updatedAt) return;
-    const isFirst = last.current === undefined;
+    // Also at the first sight of a chat: what was spoken may be over by then.
     last.current = updatedAt;
-    if (isFirst) return;
     // It may be this page's own turn that was stored.
     api.chat(chat.id, currentPrefs().profile).then(
       found => {
