@@ -3,11 +3,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeAlias
 
-import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, expect
 
-from support.browser import PATIENCE_MS, ROUTES, Faults, Route, chromium
+from support.browser import PATIENCE_MS, ROUTES, Faults, Route, chromium, forget_chats
 from support.browser_chat import ChatPage
 from support.browser_relay import Relay, relayed
 from support.command import Served, served
@@ -93,11 +92,4 @@ async def visit(browser: Browser, server: Served, faults: Faults) -> AsyncIterat
     yield visit
     for context in contexts:
         await context.close()
-    await _forget_all(server.url)
-
-
-async def _forget_all(url: str) -> None:
-    """Delete the chats, and so what waits in them: everybody is one user."""
-    async with httpx.AsyncClient(base_url=url) as client:
-        for chat in (await client.get("/api/chats")).json()["chats"]:
-            (await client.delete(f"/api/chats/{chat['id']}")).raise_for_status()
+    await forget_chats(server.url)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+import httpx
 from playwright.async_api import (
     Browser,
     BrowserContext,
@@ -19,7 +20,7 @@ from playwright.async_api import (
     async_playwright,
 )
 
-__all__ = ["PATIENCE_MS", "ROUTES", "Faults", "Route", "chromium"]
+__all__ = ["PATIENCE_MS", "ROUTES", "Faults", "Route", "chromium", "forget_chats"]
 
 PATIENCE_MS: Final = 15_000
 
@@ -70,6 +71,13 @@ async def chromium(*more: str) -> AsyncIterator[Browser]:
             yield browser
         finally:
             await browser.close()
+
+
+async def forget_chats(url: str) -> None:
+    """Delete all chats of a server, and so what waits in them: everybody is one user there."""
+    async with httpx.AsyncClient(base_url=url) as client:
+        for chat in (await client.get("/api/chats")).json()["chats"]:
+            (await client.delete(f"/api/chats/{chat['id']}")).raise_for_status()
 
 
 @dataclass
