@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from browser.conftest import Visit
-from browser.test_phone import PHONE
 from playwright.async_api import expect
 
+from browser.conftest import Visit
+from browser.test_phone import PHONE
 from support.browser_axe import barriers
 from support.browser_chat import ChatPage
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import Route
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_location_is_told_when_the_browser_permits_it(
-    visit: Visit, route: Route
-) -> None:
+async def test_the_location_is_told_when_the_browser_permits_it(visit: Visit, route: Route) -> None:
     tokyo = {"latitude": 35.6, "longitude": 139.7}
     chat = await visit(route, geolocation=tokyo, permissions=["geolocation"])
     await chat.asks("Where am I?")

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import Route
 from support.command import Served, served
 

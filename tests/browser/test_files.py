@@ -8,9 +8,9 @@ import zlib
 from pathlib import Path
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import Page, expect
 
+from browser.conftest import Visit
 from support.browser import Route
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +20,9 @@ def png() -> bytes:
     """Return a picture of 8 x 8 red dots."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
     rows = b"".join(b"\0" + b"\xe0\x30\x30" * 8 for _ in range(8))
     return (

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import Locator, expect
 
+from browser.conftest import Visit
 from support.browser import Route
 from support.browser_chat import ChatPage
 
@@ -50,7 +50,9 @@ async def test_both_directions_are_shown_and_filtered(visit: Visit, route: Route
     await tools.get_by_role("searchbox", name="Filter").fill("nothing like this")
     await expect(tools.get_by_text("Nothing matches the filter.")).to_be_visible()
     await tools.get_by_role("button", name="Clear").click()
-    await expect(tools.get_by_text("Nothing yet. Say something, and watch it here.")).to_be_visible()
+    await expect(
+        tools.get_by_text("Nothing yet. Say something, and watch it here.")
+    ).to_be_visible()
     await tools.get_by_role("button", name="Close").click()
     await expect(tools).to_have_count(0)
 
@@ -62,7 +64,9 @@ async def test_what_was_downloaded_is_replayed_as_the_same_messages(
     await paid(chat)
     told = [
         # Nothing can be done in a replay.
-        re.sub(r"\s*\b(Copy|Edit|Answer again)$", "", await article.inner_text(), flags=re.MULTILINE)
+        re.sub(
+            r"\s*\b(Copy|Edit|Answer again)$", "", await article.inner_text(), flags=re.MULTILINE
+        )
         for article in await chat.page.get_by_role("article").all()
     ]
     async with chat.page.expect_download() as downloading:

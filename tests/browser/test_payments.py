@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import Route
 from support.command import Served
 

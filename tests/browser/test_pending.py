@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import ROUTES, Route
 
 pytestmark = pytest.mark.anyio

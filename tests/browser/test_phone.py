@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
+
+from browser.conftest import Visit
 
 pytestmark = pytest.mark.anyio
 

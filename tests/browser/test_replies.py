@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import Route
 from support.command import Served
 
@@ -37,9 +37,7 @@ async def test_a_question_that_is_given_up_is_cancelled(visit: Visit, route: Rou
     await chat.is_done()
 
 
-async def test_an_answer_is_given_again_in_place_of_the_old_one(
-    visit: Visit, route: Route
-) -> None:
+async def test_an_answer_is_given_again_in_place_of_the_old_one(visit: Visit, route: Route) -> None:
     chat = await visit(route)
     await chat.say("What is the weather in Osaka?")
     await chat.sees("The weather in Osaka: sunny, 20 °C.")

@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import Faults, Route
 from support.command import Served, served
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import expect
 
+from browser.conftest import Visit
 from support.browser import Route
 from support.browser_chat import ChatPage
 
@@ -31,7 +31,7 @@ async def test_a_conversation_in_japanese(visit: Visit, route: Route) -> None:
     await page.get_by_role("textbox", name="メッセージ").press("Enter")
     await page.get_by_role("button", name="承認", exact=True).click()
     await expect(chat.text("花子さんに50ドルを送金しました")).to_be_visible()
-    await page.get_by_role("textbox", name="メッセージ").fill("東京の天気は？")
+    await page.get_by_role("textbox", name="メッセージ").fill("東京の天気は")
     await page.get_by_role("textbox", name="メッセージ").press("Enter")
     await expect(chat.text("東京の天気は晴れ時々くもり、気温は18度です。")).to_be_visible()
 

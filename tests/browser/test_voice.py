@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from browser.conftest import Visit
 from playwright.async_api import Browser, Page, WebSocket, expect
 
+from browser.conftest import Visit
 from support.browser import Route, chromium
 from support.browser_chat import ChatPage
 from support.command import Served

@@ -64,9 +64,7 @@ async def chromium(*more: str) -> AsyncIterator[Browser]:
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     assert found is not None, "There is no Chromium: apt-get install chromium"
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=found, args=[*_ARGUMENTS, *more]
-        )
+        browser = await playwright.chromium.launch(executable_path=found, args=[*_ARGUMENTS, *more])
         try:
             yield browser
         finally:

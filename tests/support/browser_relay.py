@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, SocketStream
+from anyio.abc import ByteReceiveStream, ByteSendStream, SocketAttribute, SocketStream
 
 __all__ = ["Relay", "relayed"]
 
@@ -41,7 +41,8 @@ async def relayed(server_url: str) -> AsyncIterator[Relay]:
     port = urlsplit(server_url).port
     assert port is not None
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    relay = Relay(f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}")
+    own_port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # not Django's
+    relay = Relay(f"http://127.0.0.1:{own_port}")
 
     async def serve(near: SocketStream) -> None:
         async with near:
