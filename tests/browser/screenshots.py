@@ -17,6 +17,7 @@ from playwright.async_api import Browser, expect
 
 from support.browser import PATIENCE_MS, Route, chromium, forget_chats
 from support.browser_chat import ChatPage
+from support.browser_voice import Microphone, with_microphone, write_voice
 from support.command import served
 
 __all__ = ["take"]
@@ -32,11 +33,15 @@ SCREENS: Final[dict[str, dict[str, Any]]] = {
 SERVER: Final = ("--database", "memory:", "--delay", "0")
 # Half a minute more than whole hours: so the countdown shows the same each time.
 LONG_APPROVALS: Final = {"ADK_STREAM_APPROVAL_SECONDS": str(12 * 3600 + 30)}
-FAKE_MICROPHONE: Final = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
 async def welcome(chat: ChatPage) -> None:
     await expect(chat.page.get_by_role("heading", name="What can I do")).to_be_visible()
+
+
+async def is_listed(chat: ChatPage, title: str) -> None:
+    """Wait until the side bar knows a chat, also where it is closed."""
+    await expect(chat.page.get_by_title(title)).to_be_attached()
 
 
 async def tools(chat: ChatPage) -> None:
@@ -51,11 +56,13 @@ async def tools(chat: ChatPage) -> None:
 
 async def approval(chat: ChatPage) -> None:
     await chat.asks("Send 50 dollars to Hanako")
+    await is_listed(chat, "Send 50 dollars to Hanako")
 
 
 async def two_approvals(chat: ChatPage) -> None:
     await chat.asks("Send 50 dollars to Hanako and 30 to Taro")
     await expect(chat.approval()).to_have_count(2)
+    await expect(chat.page.get_by_label("2 approvals wait")).to_be_attached()
 
 
 async def approved(chat: ChatPage) -> None:
@@ -120,9 +127,12 @@ async def japanese(chat: ChatPage) -> None:
 
 async def voice(chat: ChatPage) -> None:
     await chat.choose(Route("Live", "ai-sdk"))
-    await chat.button("Hold to talk").hover()
-    await chat.page.mouse.down()
-    await expect(chat.page.get_by_text("Listening…")).to_be_visible()
+    microphone = Microphone(chat)
+    await microphone.hold()
+    await microphone.release()
+    await chat.sees("The weather in Tokyo")
+    await is_listed(chat, "Voice chat")
+    await microphone.hold()
 
 
 SCENES: Final[dict[str, Scene]] = {
@@ -146,8 +156,10 @@ async def take(folder: Path) -> None:
     await anyio.Path(folder).mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=PATIENCE_MS)
     with tempfile.TemporaryDirectory() as place:
+        sound = Path(place) / "voice.wav"
+        write_voice(sound)
         async with (
-            chromium(*FAKE_MICROPHONE) as browser,
+            chromium(*with_microphone(sound)) as browser,
             served(*SERVER, cwd=Path(place), environment=LONG_APPROVALS) as server,
         ):
             for (name, scene), screen in itertools.product(SCENES.items(), SCREENS):

@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import struct
-import wave
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.async_api import Browser, Page, WebSocket, expect
+from playwright.async_api import Browser, expect
 
 from browser.conftest import Visit
 from support.browser import Route, chromium
-from support.browser_chat import ChatPage
+from support.browser_voice import Microphone, with_microphone, write_voice
 from support.command import Served
 
 pytestmark = pytest.mark.anyio
 
 LIVE: Final = [Route("Live", "ai-sdk"), Route("Live", "adk")]
-RATE: Final = 48_000
-
-
-def write_voice(file: Path) -> None:
-    """Write a second of a tone that wavers: Chromium takes a steady one for noise."""
-    samples = (
-        round(12_000 * math.sin(2 * math.pi * 220 * at / RATE + 8 * math.sin(60 * at / RATE)))
-        for at in range(RATE)
-    )
-    with wave.open(str(file), "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(RATE)
-        sound.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
 
 
 @pytest.fixture(scope="module")
 async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
     file = tmp_path_factory.mktemp("voice") / "voice.wav"
     write_voice(file)
-    async with chromium(
-        "--use-fake-device-for-media-stream",
-        "--use-fake-ui-for-media-stream",
-        f"--use-file-for-fake-audio-capture={file}",
-    ) as browser:
+    async with chromium(*with_microphone(file)) as browser:
         yield browser
-
-
-class Microphone:
-    """The button that is held, and what goes out while it is."""
-
-    def __init__(self, chat: ChatPage) -> None:
-        self._page: Page = chat.page
-        self._button = chat.button("Hold to talk")
-        self._socket: WebSocket | None = None  # the one for sound; None until the first word
-        self._page.on("websocket", self._on_socket)
-
-    def _on_socket(self, socket: WebSocket) -> None:
-        if socket.url.endswith("/audio"):
-            self._socket = socket
-
-    async def hold(self) -> None:
-        """Press the button, and speak for half a second."""
-        await self._button.hover()
-        await self._page.mouse.down()
-        await expect(self._page.get_by_text("Listening…")).to_be_visible()
-        assert self._socket is not None
-        for _ in range(5):
-            await self._socket.wait_for_event("framesent")
-
-    async def release(self) -> None:
-        await self._page.mouse.up()
 
 
 @pytest.mark.parametrize("live", LIVE, ids=str)
