@@ -7,7 +7,7 @@ give the same entries, which is how history, replay and the first delivery agree
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from google.adk.events.event import Event
@@ -117,10 +117,10 @@ class EventTranslator:
         """Yield the start of a reply: the first, or one that continues the message."""
         yield StartChunk(self.message_id)
 
-    def feed(self, event: Event) -> Iterable[Entry]:
+    def feed(self, event: Event) -> Iterator[Entry]:
         """Return what an event adds to the message; what the user says is only shown, not kept."""
         more = self._more(event)
-        return self._feed(event) if more is None else (more,)
+        return self._feed(event) if more is None else iter((more,))
 
     def _more(self, event: Event) -> Entry | None:
         """Return what an event adds that brings another piece of text and nothing else.
