@@ -6,8 +6,9 @@ import argparse
 import datetime
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +22,14 @@ from benchmarks.rounds import Benchmark, Results, Sample, order_of, summed_up
 from benchmarks.sampling import measure_here, sample_of
 from benchmarks.servers import Servers
 from benchmarks.setting import Scale, Setting
+from benchmarks.text import TEXT
 from benchmarks.token_log import TOKEN_LOG
 from benchmarks.turn_cost import TURN_COST
 from benchmarks.wake_up import DECIDER, WAKE_UP
 
 _ALL: Final = {
     each.name: each
-    for each in (TOKEN_LOG, WAKE_UP, PENDING, TURN_COST, LIVE, LIVE_WAITING, IDLE_SOCKETS)
+    for each in (TEXT, TOKEN_LOG, WAKE_UP, PENDING, TURN_COST, LIVE, LIVE_WAITING, IDLE_SOCKETS)
 }
 _HELPERS: Final = {each.name: each for each in (DECIDER, FILLER, LIVE_CLIENT, SOCKET_OPENER)}
 """Second processes of a sample; they are run as samples are."""
@@ -44,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_ALL)}; all")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", choices=("full", "tiny"), default="full")
+    parser.add_argument("--variants", nargs="+", default=(), help="only these")
     parser.add_argument("--page", type=Path, help="write the sections of this page, too")
     options = parser.parse_args(words)
     if not set(options.names) <= set(_ALL):
@@ -55,11 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         here = until_end.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp"))
         servers = Servers(Path(here), until_end)
         for name in options.names or _ALL:
-            results = _run(_ALL[name], servers, rounds=options.rounds, scale=options.scale)
+            benchmark = _only(_ALL[name], options.variants)
+            results = _run(benchmark, servers, rounds=options.rounds, scale=options.scale)
             told = f"{_caption(options.rounds)}\n\n{_ALL[name].tell(results)}"
             sys.stdout.write(f"\n# {name}\n\n{told}\n")
             if options.page is not None:
                 write_section(options.page, name, told)
+
+
+def _only(benchmark: Benchmark, variants: Collection[str]) -> Benchmark:
+    among = [each for each in benchmark.variants if not variants or each in variants]
+    return replace(benchmark, variants=among)
 
 
 def _run(benchmark: Benchmark, servers: Servers, *, rounds: int, scale: Scale) -> Results:

@@ -6,6 +6,10 @@ import uuid
 from contextlib import aclosing
 from typing import Final, Protocol
 
+from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK has no __all__
+    RunConfig,
+    StreamingMode,
+)
 from google.adk.apps.app import App
 from google.adk.events.event import Event
 from google.adk.runners import Runner
@@ -14,7 +18,6 @@ from google.genai import types
 
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import Reply
-from adk_stream_protocol.engine.unary_run import unary_config
 from adk_stream_protocol.identifiers import UserId
 from adk_stream_protocol.wire.chunks import StartChunk
 from adk_stream_protocol.wire.entries import CallHeld, Entry
@@ -62,7 +65,7 @@ class BareTalker:
             user_id=USER,
             session_id=chat,
             new_message=types.Content(role="user", parts=[part]),
-            run_config=unary_config(max_llm_calls=25, tool_threads=8),
+            run_config=RunConfig(streaming_mode=StreamingMode.SSE),
         )
         async with aclosing(events) as stream:
             async for event in stream:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
-from opentelemetry import trace
+from opentelemetry import _logs, trace
 
 __all__ = [
     "CounterName",
@@ -20,6 +20,7 @@ __all__ = [
     "Span",
     "SpanName",
     "begin_span",
+    "is_heard",
     "note",
     "span",
     "span_ids",
@@ -100,6 +101,14 @@ def spanned(
 def note(**attributes: str) -> None:
     """Add what is known to the current span."""
     Span(trace.get_current_span()).note(**attributes)
+
+
+def is_heard() -> bool:
+    """Whether anyone gets what is told to OpenTelemetry in the current span."""
+    # A provider of the interface itself is there for whoever has none.
+    provider = type(_logs.get_logger_provider()).__module__
+    logs = provider != _logs.__name__ and not provider.startswith(f"{_logs.__name__}.")
+    return logs or trace.get_current_span().is_recording()
 
 
 def span_ids() -> Mapping[str, str]:

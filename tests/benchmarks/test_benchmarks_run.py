@@ -32,6 +32,7 @@ def test_every_benchmark_measures_and_tells_in_the_sections_of_its_page(tmp_path
     told = run("--scale", "tiny", "--rounds", "1", "--page", str(page))
     tables = told.split("\n# ")[1:]
     assert [each.partition("\n")[0] for each in tables] == [
+        "text",
         "token-log",
         "wake-up",
         "pending",

@@ -12,14 +12,15 @@ import anyio
 import httpx
 import pytest
 from google.adk.agents.llm_agent import LlmAgent
-from opentelemetry import trace
+from opentelemetry import _logs, trace
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from adk_stream_protocol import Settings, create_app
 from adk_stream_protocol.server.wiring import turns_of
-from adk_stream_protocol.telemetry import SpanName, begin_span, span, span_ids
+from adk_stream_protocol.telemetry import SpanName, begin_span, is_heard, span, span_ids
 from support.scripted import ScriptedModel, call
 from support.stage import staged, user_message
 
@@ -183,3 +184,20 @@ async def test_no_text_is_in_a_span_of_ours(exporter: InMemorySpanExporter) -> N
     for each in exporter.get_finished_spans():
         if each.name.startswith("adk_stream."):
             assert "SECRET" not in each.to_json()
+
+
+def test_what_is_told_in_a_span_that_is_recorded_is_heard() -> None:
+    assert not is_heard()
+    with span("adk_stream.turn"):
+        assert is_heard()
+    with trace.use_span(trace.INVALID_SPAN):
+        assert not is_heard()
+
+
+def test_whoever_collects_logs_hears_too() -> None:
+    collecting = _logs.get_logger_provider()
+    assert not is_heard()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_logs, "get_logger_provider", LoggerProvider)
+        assert is_heard()
+    assert _logs.get_logger_provider() is collecting

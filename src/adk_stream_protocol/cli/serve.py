@@ -21,6 +21,7 @@ from adk_stream_protocol.cli.agents import (
     model_text,
 )
 from adk_stream_protocol.cli.arguments import ServeOptions
+from adk_stream_protocol.cli.heap import settle_heap
 from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
 from adk_stream_protocol.cli.logs import be_quiet, show_logs, warn
 from adk_stream_protocol.errors import BadRequest
@@ -122,6 +123,7 @@ async def _serve(
             warn(text, options.log_format)
 
     server = Server(app, turns=turns_of(app), settings=settings, up=up)
+    settle_heap()
     await server.serve_until_told(listener)
     return server.has_cut_off
 

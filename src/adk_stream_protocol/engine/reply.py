@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
 from adk_stream_protocol.ports import Batch, Log
@@ -13,6 +14,10 @@ from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonObject
 
 __all__ = ["LoggedReply", "Reply", "ToldReply"]
+
+
+_ALTERED: Final = frozenset({OwnBegins, CallHeld, ToolOutputAvailableChunk, ToolOutputErrorChunk})
+"""What not every reader gets as it was written."""
 
 
 class Reply:
@@ -50,6 +55,8 @@ class LoggedReply(Reply):
             if batch is None:
                 return Batch((), ended=True)
             self._cursor += len(batch.entries)
+            if not self.own_only and _ALTERED.isdisjoint(map(type, batch.entries)):
+                return batch
             entries = self._own(batch.entries)
             if entries or batch.ended:
                 return Batch(entries, batch.ended)

@@ -111,7 +111,8 @@ class Turn:
                 async with aclosing(run.events()) as events:
                     async for event in events:
                         self._last = event
-                        self._note_decided()
+                        if self.scope.decided:
+                            self._note_decided()
                         await self._write(self.translator.feed(event))
         except BaseException as error:
             # ADK raises whatever the model, a callback or a tool did; after a stop it does not
@@ -167,9 +168,10 @@ class Turn:
             await self.log.append(self.reply_id, opening)
 
     async def _write(self, entries: Iterable[Entry]) -> None:
-        await self._open()
+        if self.opening:
+            await self._open()
         ready = [
-            await self._opened(entry) if isinstance(entry, CallHeld) else entry for entry in entries
+            await self._opened(entry) if type(entry) is CallHeld else entry for entry in entries
         ]
         if ready:
             await self.log.append(self.reply_id, ready)

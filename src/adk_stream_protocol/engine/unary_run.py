@@ -13,9 +13,11 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
 )
 from google.adk.events.event import Event
 from google.adk.runners import Runner
+from google.adk.telemetry.context import TelemetryConfig
 from google.genai import types
 
 from adk_stream_protocol.held_calls.run_scope import RunScope
+from adk_stream_protocol.telemetry import is_heard
 
 __all__ = ["UnaryRun", "unary_config"]
 
@@ -29,7 +31,19 @@ def unary_config(
         max_llm_calls=max_llm_calls,
         tool_thread_pool_config=ToolThreadPoolConfig(max_workers=tool_threads),
         custom_metadata=stamp,
+        telemetry=_telemetry(),
     )
+
+
+def _telemetry() -> TelemetryConfig:
+    """Return what ADK tells OpenTelemetry of each piece of an answer, decided once for a run.
+
+    Without it ADK 2.13 reads the environment for every piece.
+    """
+    if is_heard():
+        return TelemetryConfig()
+    # What nobody hears is told in the way whose cost does not grow with the answer.
+    return TelemetryConfig(genai_semconv_stability_opt_in="stable")
 
 
 class UnaryRun:

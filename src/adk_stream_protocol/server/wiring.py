@@ -25,6 +25,7 @@ from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.engine.live_run import LiveLimits
 from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.live_sessions import LiveSessions
+from adk_stream_protocol.engine.missing_parts import note_missing_parts
 from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
@@ -217,6 +218,7 @@ def create_service(
 
     Its stores and conversations are not serving yet. Arguments: `create_router`.
     """
+    note_missing_parts()
     services = services or Services()
     if database is not None:
         services, stores = _connected(database, services, stores, settings)

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 
+from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.identifiers import (
     ApprovalId,
     CallId,
@@ -432,8 +433,7 @@ class _Reply:
     entries: list[Entry] = field(default_factory=list)
     ended_at: float | None = None
     """None while the reply is being written."""
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    """Set and replaced at each change."""
+    changed: Bell = field(default_factory=Bell)
 
 
 class MemoryLog:
@@ -452,12 +452,12 @@ class MemoryLog:
         reply = self._replies[reply_id]
         assert reply.ended_at is None, "nothing follows the end marker"
         reply.entries.extend(entries)
-        self._wake(reply)
+        reply.changed.ring()
 
     async def end(self, reply_id: ReplyId) -> None:
         reply = self._replies[reply_id]
         reply.ended_at = self._clock()
-        self._wake(reply)
+        reply.changed.ring()
 
     async def leave(self, reply_id: ReplyId) -> None:
         await self.end(reply_id)
@@ -469,10 +469,6 @@ class MemoryLog:
         while len(reply.entries) <= after and reply.ended_at is None:
             await reply.changed.wait()
         return Batch(tuple(reply.entries[after:]), ended=reply.ended_at is not None)
-
-    def _wake(self, reply: _Reply) -> None:
-        changed, reply.changed = reply.changed, anyio.Event()
-        changed.set()
 
     def _forget_old(self) -> None:
         limit = self._clock() - self._keep

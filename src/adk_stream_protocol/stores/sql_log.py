@@ -17,6 +17,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import Batch, Wake
@@ -45,15 +46,17 @@ _LOST: Final = (
     "The server was interrupted while this reply ran; what its tools did may not be known. Reload "
     "the chat to see where it stands."
 )
-_DURABLE: Final = (
-    CallHeld,
-    CallAnswered,
-    ToolOutputAvailableChunk,
-    ToolOutputErrorChunk,
-    ToolOutputDeniedChunk,
-    FinishChunk,
-    ErrorChunk,
-    AbortChunk,
+_DURABLE: Final = frozenset(
+    {
+        CallHeld,
+        CallAnswered,
+        ToolOutputAvailableChunk,
+        ToolOutputErrorChunk,
+        ToolOutputDeniedChunk,
+        FinishChunk,
+        ErrorChunk,
+        AbortChunk,
+    }
 )
 
 
@@ -67,12 +70,7 @@ class _Live:
     written: int = 0
     """How many entries are in the table, the end marker included."""
     ended: bool = False
-    changed: anyio.Event = field(default_factory=anyio.Event)
-    """Set and replaced at each change."""
-
-    def wake(self) -> None:
-        changed, self.changed = self.changed, anyio.Event()
-        changed.set()
+    changed: Bell = field(default_factory=Bell)
 
 
 class SqlLog:
@@ -115,12 +113,12 @@ class SqlLog:
         live = self._live[reply_id]
         assert not live.ended, "nothing follows the end marker"
         live.entries.extend(entries)
-        if any(isinstance(entry, _DURABLE) for entry in entries):
-            await self._flush()
-        else:
+        if _DURABLE.isdisjoint(map(type, entries)):
             self._dirty.set()
+        else:
+            await self._flush()
         live.visible = len(live.entries)
-        live.wake()
+        live.changed.ring()
 
     async def end(self, reply_id: ReplyId) -> None:
         live = self._live.get(reply_id)
@@ -133,7 +131,7 @@ class SqlLog:
     async def leave(self, reply_id: ReplyId) -> None:
         live = self._live.pop(reply_id, None)
         if live is not None:
-            live.wake()
+            live.changed.ring()
 
     async def write_end(self, connection: AsyncConnection, reply_id: ReplyId) -> None:
         """Write the end of a reply that this process writes, in the transaction of its turn's end.
@@ -251,7 +249,7 @@ class SqlLog:
         """Let go of replies whose end is written: their readers go on in the table."""
         over = [name for name, live in self._live.items() if live.written > len(live.entries)]
         for reply_id in over:
-            self._live.pop(reply_id).wake()
+            self._live.pop(reply_id).changed.ring()
             self._wake.hint(reply_id)
 
     def _unwritten(self) -> tuple[list[dict[str, Any]], list[tuple[_Live, int]]]:

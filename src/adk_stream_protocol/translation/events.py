@@ -28,6 +28,7 @@ from adk_stream_protocol.translation.metadata import (
     finish_reason_of,
     is_failure,
 )
+from adk_stream_protocol.translation.plain_text import plain_text
 from adk_stream_protocol.translation.text_blocks import BlockKind, Lane, TextBlocks
 from adk_stream_protocol.translation.tool_calls import ToolCalls, is_code
 from adk_stream_protocol.wire.chunks import (
@@ -117,7 +118,26 @@ class EventTranslator:
         yield StartChunk(self.message_id)
 
     def feed(self, event: Event) -> Iterator[Entry]:
-        """Yield what an event adds to the message; what the user says is only shown, not kept."""
+        """Return what an event adds to the message; what the user says is only shown, not kept."""
+        more = self._more(event)
+        return self._feed(event) if more is None else iter((more,))
+
+    def _more(self, event: Event) -> Entry | None:
+        """Return what an event adds that brings another piece of text and nothing else.
+
+        Nearly all events are such; None: this one may be different.
+        """
+        said = plain_text(event)
+        if said is None or self._step_over:
+            return None
+        if self.options.hold_text or self.options.metadata_keys:
+            return None
+        kind, text = said
+        if event.content is not None and event.author != self._agent:
+            return None
+        return self._blocks.more((event.author, event.branch or ""), kind, text)
+
+    def _feed(self, event: Event) -> Iterator[Entry]:
         if event.author == "user":
             yield from self._heard(event)
             return
@@ -268,17 +288,19 @@ class EventTranslator:
             if not event.partial:
                 yield from self._response(part.function_response, event)
         elif part.text is not None:
-            yield from self._text(part, event, lane)
+            yield from self._text(part.text, event, lane, thought=bool(part.thought))
         else:
             yield from self._other(part, event, lane)
 
-    def _text(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
-        if not part.text or (event.partial and self.options.hold_text):
+    def _text(
+        self, text: str, event: Event, lane: Lane, *, thought: bool = False
+    ) -> Iterator[Entry]:
+        if not text or (event.partial and self.options.hold_text):
             return
         self._spoke = True
-        kind: BlockKind = "reasoning" if part.thought else "text"
+        kind: BlockKind = "reasoning" if thought else "text"
         send = self._blocks.delta if event.partial else self._blocks.complete
-        for chunk in send(lane, kind, part.text):
+        for chunk in send(lane, kind, text):
             if isinstance(chunk, TextStartChunk | ReasoningStartChunk):
                 yield from self._step(starting=lane)
             yield chunk
@@ -295,7 +317,7 @@ class EventTranslator:
         said = event.output_transcription
         if said is None or not said.text:
             return
-        yield from self._text(types.Part(text=said.text), event, lane)
+        yield from self._text(said.text, event, lane)
         if not event.partial:
             yield from self._blocks.end_response(lane)
             self._step_over = self._step_open

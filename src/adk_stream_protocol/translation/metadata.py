@@ -9,6 +9,7 @@ from typing import Final
 from google.adk.events.event import Event
 from google.genai import types
 
+from adk_stream_protocol.translation.plain_text import url_context
 from adk_stream_protocol.wire.chunks import (
     Chunk,
     DataChunk,
@@ -113,7 +114,7 @@ class Sources:
         if event.citation_metadata is not None:
             for citation in event.citation_metadata.citations or []:
                 yield from self._url(citation.uri, citation.title)
-        context = getattr(event, "url_context_metadata", None)
+        context = url_context(event)
         if isinstance(context, types.UrlContextMetadata):
             for read in context.url_metadata or []:
                 yield from self._url(read.retrieved_url, None)

@@ -68,6 +68,14 @@ class TextBlocks:
         state.sent.setdefault(kind, []).append(text)
         yield _delta(kind, state.open_id, text)
 
+    def more(self, lane: Lane, kind: BlockKind, text: str) -> Chunk | None:
+        """Return the chunk for more text of the open block, or None if it is not that simple."""
+        state = self._lanes.get(lane)
+        if state is None or state.open_kind != kind or not text:
+            return None
+        state.sent[kind].append(text)
+        return _delta(kind, state.open_id, text)
+
     def complete(self, lane: Lane, kind: BlockKind, text: str) -> Iterator[Chunk]:
         """Yield what of a complete event's text part was not sent yet."""
         state = self._lanes.setdefault(lane, _LaneState())

@@ -286,11 +286,13 @@ class EnvelopeSocket:
             batch = await reply.next()
             ended = batch.ended
             following.note(batch.entries)
+            frames: list[ServerFrame] = []
             for chunk in self._audience.render(batch.entries):
                 frame = ChunkFrame(UNNUMBERED, sequence, chunk)
                 self._tape.said(frame, reply.chat_id)
-                await self._send(frame)
+                frames.append(frame)
                 sequence += 1
+            await self._send(*frames)
         if following.ends_turn():
             await self._send(Ended(UNNUMBERED))
 
@@ -302,11 +304,10 @@ class EnvelopeSocket:
             self._tape.refused(request_id, failed, self._chat_id)
         await self._send(failed)
 
-    async def _send(self, frame: ServerFrame) -> None:
-        """Send a frame; does not return if the client has left, or takes none for too long."""
-        text = self._dialect.render(frame)
-        if text is not None:
-            await self._writer.send(text)
+    async def _send(self, *frames: ServerFrame) -> None:
+        """Send frames; does not return if the client has left, or takes none for too long."""
+        texts = map(self._dialect.render, frames)
+        await self._writer.send(*(text for text in texts if text is not None))
 
     def _leave(self) -> None:
         assert self._tasks is not None, "frames are sent while the socket is served"

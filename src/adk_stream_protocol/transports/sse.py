@@ -52,6 +52,8 @@ class EventStream(Response):
         self._meters = meters
         self._tape = tape  # None: nobody records
         self._is_complete = False  # True once the reply was sent to its end
+        self._is_waiting = False  # True while there is nothing to send
+        self._sent_at = 0.0  # When something was sent last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -64,15 +66,25 @@ class EventStream(Response):
 
     async def _send_until_gone(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
-
-            async def until_gone() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(until_gone)
+            self._sent_at = anyio.current_time()
+            tasks.start_soon(self._keep, receive, send, tasks.cancel_scope)
             await self._send_all(send)
             tasks.cancel_scope.cancel()
+
+    async def _keep(self, receive: Receive, send: Send, sending: anyio.CancelScope) -> None:
+        """Keep the connection alive until the client has left; then end the sending."""
+        while True:
+            # Here and not around each wait for more: most are short, and there are many.
+            with anyio.CancelScope(deadline=self._sent_at + self._keep_alive):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                sending.cancel()
+                return
+            if not self._is_waiting:
+                # The client takes nothing: whatever is said is on its way already.
+                self._sent_at = anyio.current_time()
+            elif anyio.current_time() >= self._sent_at + self._keep_alive:
+                await self._body(send, _ALIVE)
 
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -80,12 +92,9 @@ class EventStream(Response):
         await self._body(send, _OPEN)
         ended = False
         while not ended:
-            batch: Batch | None = None
-            with anyio.move_on_after(self._keep_alive):
-                batch = await self._reply.next()
-            if batch is None:
-                await self._body(send, _ALIVE)
-                continue
+            self._is_waiting = True
+            batch = await self._reply.next()
+            self._is_waiting = False
             ended = batch.ended
             await self._body(send, self._events(batch))
         await send({"type": "http.response.body", "body": _DONE, "more_body": False})
@@ -107,4 +116,5 @@ class EventStream(Response):
 
     async def _body(self, send: Send, body: bytes) -> None:
         if body:
+            self._sent_at = anyio.current_time()
             await send({"type": "http.response.body", "body": body, "more_body": True})

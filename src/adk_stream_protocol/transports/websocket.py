@@ -218,6 +218,7 @@ class ChatSocket:
         while not ended:
             batch = await reply.next()
             ended = batch.ended
+            frames: list[ServerFrame] = []
             for chunk in self._audience.render(batch.entries):
                 if isinstance(chunk, StartChunk):
                     # A replay begins its message once: at each start, ai 7.0.135 to 7.0.137 drop
@@ -225,16 +226,21 @@ class ChatSocket:
                     if sequence and chunk.message_id == begun:
                         continue
                     begun = chunk.message_id
-                await self._send(ChunkFrame(request_id, sequence, chunk))
+                frames.append(ChunkFrame(request_id, sequence, chunk))
                 sequence += 1
-        await self._send(Ended(request_id))
+            if ended:
+                frames.append(Ended(request_id))
+            await self._send(*frames)
 
-    async def _send(self, frame: ServerFrame) -> None:
-        """Send a frame; does not return if the client has left, or takes none for too long."""
-        text = self._dialect.render(frame)
-        if text is not None:
-            self._note(frame)
-            await self._writer.send(text)
+    async def _send(self, *frames: ServerFrame) -> None:
+        """Send frames; does not return if the client has left, or takes none for too long."""
+        texts: list[str] = []
+        for frame in frames:
+            text = self._dialect.render(frame)
+            if text is not None:
+                self._note(frame)
+                texts.append(text)
+        await self._writer.send(*texts)
 
     def _note(self, frame: ChatFrame | ServerFrame) -> None:
         if self._tape is None:

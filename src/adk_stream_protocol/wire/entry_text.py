@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Final, TypeAlias, cast
 
-from adk_stream_protocol.wire.chunks import parse_chunk, to_json
+from adk_stream_protocol.wire.chunks import encode, parse_chunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text, dumps
+from adk_stream_protocol.wire.values import JsonObject, as_text, dumps
 
 __all__ = ["entry_text", "parse_entry"]
 
@@ -29,7 +29,7 @@ def entry_text(entry: Entry) -> str:
     if isinstance(entry, CallHeld | CallAnswered | OwnBegins):
         fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}
         return dumps({"type": _NAMES[type(entry)], **fields})
-    return dumps(cast("JsonValue", to_json(entry)))
+    return encode(entry)
 
 
 def parse_entry(text: str) -> Entry:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from adk_stream_protocol.wire.chunks import (
     Chunk,
     DataChunk,
+    ReasoningDeltaChunk,
     SdkVersion,
+    TextDeltaChunk,
     ToolApprovalRequestChunk,
     ToolApprovalResponseChunk,
     ToolInputAvailableChunk,
@@ -45,6 +47,10 @@ DENIED_TEXT = "User denied execution"
 POLICY_TEXT = "Denied by policy; no person was asked."
 EXPIRED_TEXT = "No decision came in time; the call was not run."
 CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
+
+
+_EVERYBODYS: Final = (TextDeltaChunk, ReasoningDeltaChunk)
+"""What every reader gets as it is; there are many of these."""
 
 
 def outcome_text(answered: CallAnswered) -> str:
@@ -79,6 +85,9 @@ class Audience:
         """Yield the chunks this reader gets for the entries, in order."""
         show = self._as_ai_sdk if self.profile == "ai-sdk" else self._as_adk
         for entry in entries:
+            if isinstance(entry, _EVERYBODYS):
+                yield entry
+                continue
             for chunk in show(entry):
                 fitting = fit(chunk, self.sdk)
                 if fitting is not None:

@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from json.encoder import encode_basestring
 from typing import TypeAlias, cast
 
 from pydantic import BaseModel
@@ -32,6 +33,7 @@ __all__ = [
     "dumps",
     "jsonable",
     "parse_json",
+    "quoted",
 ]
 
 JsonValue: TypeAlias = (
@@ -47,6 +49,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """The escape of half a surrogate pair."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 _DEEPEST = 24
 """Nesting beyond this is cut off on the way out; no client renders it, and recursion has an end."""
@@ -123,7 +127,12 @@ def dumps(value: JsonValue) -> str:
     Raises:
         ValueError: the value holds a `NaN` or an infinity, which `jsonable` would repair.
     """
-    return _encodable(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    return _encodable(_ENCODER.encode(value))
+
+
+def quoted(text: str) -> str:
+    """Encode a text as `dumps` does, for JSON that is put together by hand."""
+    return _encodable(encode_basestring(text))
 
 
 def canonical_json(value: JsonValue) -> str:

@@ -1,0 +1,161 @@
+"""Clients of the servers that talk. They read bytes and look for little: they share the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from benchmarks.talkers import APP, USER
+from benchmarks.text_apps import BARE
+
+__all__ = ["Heard", "Refused", "TextClient"]
+
+_END: Final = b"0\r\n\r\n"
+_DUE: Final = re.compile(rb"due(\d+\.\d+) ")
+_ASKED: Final = re.compile(rb'"approvalId":"([^"]+)"')
+_ADK_ASKED: Final = re.compile(rb'"id":"([^"]+)","args":\{"originalFunctionCall"')
+_CALL: Final = re.compile(rb'"toolCallId":"([^"]+)"')
+_MESSAGE: Final = re.compile(rb'"messageId":"([^"]+)"')
+
+
+class Refused(Exception):
+    """The server did not answer, or not to the end."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a client got of one reply."""
+
+    first: float = 0.0
+    """Seconds until the first byte of the body that says something."""
+    late: list[float] = field(default_factory=list)
+    """Seconds from when each piece was due until it was there, if pieces say when they are due."""
+    body: bytes = b""
+
+
+class TextClient:
+    """Talks to one server of a kind."""
+
+    def __init__(self, variant: str, url: str) -> None:
+        self._variant = variant
+        self._host, self._port = urlsplit(url).hostname or "", urlsplit(url).port or 0
+
+    async def get(self, path: str) -> bytes:
+        """Return the body of a route."""
+        heard = await self._exchange("GET", path, None)
+        return heard.body
+
+    async def bare(self, text: str, clients: int) -> tuple[float, float, float]:
+        """Let the server's process run ADK's loop alone."""
+        path = f"{BARE}?clients={clients}&text={text.replace(' ', '%20')}"
+        wall, cpu, first = json.loads(await self.get(path))
+        return wall, cpu, first
+
+    async def chat(self) -> str:
+        """Return a new chat, made beforehand where the server wants that."""
+        chat = f"chat-{uuid.uuid4()}"
+        if self._variant == "adk":
+            path = f"/apps/{APP}/users/{USER}/sessions/{chat}"
+            await self._exchange("POST", path, {})
+        return chat
+
+    async def say(self, chat: str, text: str) -> Heard:
+        """Have a turn, an approval included; fails unless the reply came to its end."""
+        if self._variant == "adk":
+            heard = await self._post_to_adk(chat, {"text": text})
+            if text == "approval":
+                found = _ADK_ASKED.search(heard.body)
+                assert found is not None, heard.body
+                answer = {
+                    "id": found[1].decode(),
+                    "name": "adk_request_confirmation",
+                    "response": {"confirmed": True},
+                }
+                heard = await self._post_to_adk(chat, {"functionResponse": answer})
+            _check(heard, text)
+            return heard
+        part: dict[str, object] = {"type": "text", "text": text}
+        heard = await self._post_to_chat(chat, f"user-{uuid.uuid4()}", "user", part)
+        asked = _ASKED.search(heard.body) if text == "approval" else None
+        if asked is not None:
+            call, message = _CALL.search(heard.body), _MESSAGE.search(heard.body)
+            assert call is not None
+            assert message is not None
+            part = {
+                "type": "tool-pay",
+                "toolCallId": call[1].decode(),
+                "state": "approval-responded",
+                "approval": {"id": asked[1].decode(), "approved": True},
+            }
+            heard = await self._post_to_chat(chat, message[1].decode(), "assistant", part)
+        _check(heard, text)
+        return heard
+
+    async def _post_to_adk(self, chat: str, part: Mapping[str, object]) -> Heard:
+        body = {
+            "appName": APP,
+            "userId": USER,
+            "sessionId": chat,
+            "newMessage": {"role": "user", "parts": [part]},
+            "streaming": True,
+        }
+        return await self._exchange("POST", "/run_sse", body)
+
+    async def _post_to_chat(
+        self, chat: str, message: str, role: str, part: Mapping[str, object]
+    ) -> Heard:
+        messages = [{"id": message, "role": role, "parts": [part]}]
+        body = {"id": chat, "trigger": "submit-message", "messages": messages}
+        return await self._exchange("POST", "/api/chat", body)
+
+    async def _exchange(self, method: str, path: str, body: object) -> Heard:
+        reader, writer = await asyncio.open_connection(self._host, self._port, limit=2**22)
+        payload = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nhost: {self._host}\r\nconnection: close\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(payload)}\r\n\r\n"
+        )
+        began = time.perf_counter()
+        writer.write(head.encode() + payload)
+        heard = Heard()
+        try:
+            heard.body = await _read(reader, heard, began)
+        finally:
+            writer.close()
+        return heard
+
+
+async def _read(reader: asyncio.StreamReader, heard: Heard, began: float) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    if b" 200 " not in head.partition(b"\r\n")[0]:
+        raise Refused(head + await reader.read())
+    chunked = b"chunked" in head.lower()
+    got: list[bytes] = []
+    while data := await reader.read(2**20):
+        if not heard.first and (b"word" in data or b"due" in data):
+            heard.first = time.perf_counter() - began
+        if b"due" in data and b'"partial":false' not in data and b"[DONE]" not in data:
+            now = time.monotonic()
+            heard.late += [now - float(due) for due in _DUE.findall(data)]
+        got.append(data)
+        if chunked and data.endswith(_END):
+            break
+    return b"".join(got)
+
+
+def _check(heard: Heard, text: str) -> None:
+    kind, *numbers = text.split()
+    if kind == "paced":
+        is_complete = len(heard.late) >= int(numbers[0])
+    else:
+        last = int(numbers[0]) - 1 if numbers else 49
+        is_complete = b"word%d " % last in heard.body
+    if not is_complete:
+        raise Refused(heard.body[-500:])

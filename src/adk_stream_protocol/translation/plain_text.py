@@ -1,0 +1,44 @@
+"""The events there are most of: another piece of text, and nothing else."""
+
+from __future__ import annotations
+
+from google.adk.events.event import Event
+from google.genai import types
+
+from adk_stream_protocol.translation.text_blocks import BlockKind
+
+__all__ = ["plain_text", "url_context"]
+
+
+def url_context(event: Event) -> object:
+    """Return which pages the model read, as far as events of this ADK say so."""
+    # Pydantic takes long to say that there is no such attribute.
+    return vars(event).get("url_context_metadata")
+
+
+def plain_text(event: Event) -> tuple[BlockKind, str] | None:
+    """Return the piece of text that an event brings, or None if it may say anything besides."""
+    if (
+        not event.partial
+        or event.author == "user"
+        or event.finish_reason is not None
+        or event.error_code
+        or event.interrupted
+        or event.grounding_metadata is not None
+        or event.citation_metadata is not None
+        or url_context(event) is not None
+    ):
+        return None
+    said, content = event.output_transcription, event.content
+    if content is None:
+        return None if said is None or not said.text else ("text", said.text)
+    parts = content.parts
+    if said is not None or parts is None or len(parts) != 1:
+        return None
+    return _text_of(parts[0])
+
+
+def _text_of(part: types.Part) -> tuple[BlockKind, str] | None:
+    if not part.text or part.function_call is not None or part.function_response is not None:
+        return None
+    return ("reasoning" if part.thought else "text"), part.text
