@@ -63,6 +63,8 @@ export class BrowserTools {
     const parts = toolPartsOf(last);
     for (const part of parts) {
       const run = this.#options.tools[toolNameOf(part)];
+      // The socket may know the whole call already, but this part has no input to run it with.
+      if (part.state === 'input-streaming') continue;
       if (run !== undefined) this.#consider(part, parts, { run, status });
     }
   }

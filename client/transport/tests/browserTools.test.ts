@@ -57,6 +57,19 @@ test('a call that waits is run once, with its input, and its output is given', a
   expect(tools.hasRun('b1')).toBe(true);
 });
 
+test('a call that the socket knows before its input is drawn is run with the input', async () => {
+  const runs: unknown[] = [];
+  const tools = new BrowserTools({
+    tools: { change_bgm: input => void runs.push(input) },
+    transport: { chatId: 'c1', websocket: { mayRun: async () => true, sendToolResult: async () => {} } as never },
+  });
+  tools.look(showing(bgm({ state: 'input-streaming', input: undefined })), 'streaming');
+  await settled();
+  tools.look(showing(bgm()), 'streaming');
+  await settled();
+  expect(runs).toEqual([{ track: 'jazz' }]);
+});
+
 test('a tool that fails is told as an error, and nothing at all as null', async () => {
   const failing = noting(() => {
     throw new Error('No speaker.');
