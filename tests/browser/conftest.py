@@ -63,6 +63,13 @@ def route(request: pytest.FixtureRequest) -> Route:
     return found
 
 
+@pytest.fixture(params=[ROUTES[0], ROUTES[-1]], ids=str)
+def either_route(request: pytest.FixtureRequest) -> Route:
+    """The two that have least in common, for what does not depend on the route."""
+    found: Route = request.param
+    return found
+
+
 @pytest.fixture
 async def faults() -> AsyncIterator[Faults]:
     """What the pages did wrong; a test that brings some of it about allows it."""

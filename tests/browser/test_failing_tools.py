@@ -46,9 +46,9 @@ async def test_an_approved_tool_that_raises_has_failed(
 
 
 async def test_an_error_that_a_tool_returns_is_shown(
-    visit: Visit, route: Route, clumsy: Served
+    visit: Visit, either_route: Route, clumsy: Served
 ) -> None:
-    chat = await visit(route, url=clumsy.url)
+    chat = await visit(either_route, url=clumsy.url)
     await chat.say("Return it")
     await chat.sees("The cup was broken before.")
     card = chat.tool("return_it", "failed")

@@ -52,11 +52,11 @@ async def give(page: Page, event: str, *, name: str, kind: str, body: bytes) -> 
 
 
 async def test_a_chosen_image_is_shown_and_answered(
-    visit: Visit, route: Route, tmp_path: Path
+    visit: Visit, either_route: Route, tmp_path: Path
 ) -> None:
     picture = tmp_path / "red.png"
     picture.write_bytes(png())
-    chat = await visit(route)
+    chat = await visit(either_route)
     async with chat.page.expect_file_chooser() as choosing:
         await chat.button("Attach files").click()
     await (await choosing.value).set_files(picture)

@@ -33,8 +33,8 @@ async def paid(chat: ChatPage) -> None:
     await chat.is_done()
 
 
-async def test_both_directions_are_shown_and_filtered(visit: Visit, route: Route) -> None:
-    chat = await visit(route)
+async def test_both_directions_are_shown_and_filtered(visit: Visit, either_route: Route) -> None:
+    chat = await visit(either_route)
     await expect(chat.button("Inspector")).to_have_attribute("aria-pressed", "false")
     await paid(chat)
     tools = inspector(chat)

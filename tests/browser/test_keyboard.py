@@ -21,8 +21,10 @@ async def tab_to(chat: ChatPage, wanted: Locator, *, key: str = "Tab") -> None:
     raise AssertionError(f"{wanted} cannot be reached by {key}")
 
 
-async def test_one_payment_is_denied_and_one_approved_by_keys(visit: Visit, route: Route) -> None:
-    chat = await visit(route)
+async def test_one_payment_is_denied_and_one_approved_by_keys(
+    visit: Visit, either_route: Route
+) -> None:
+    chat = await visit(either_route)
     # The mouse that chose the route is forgotten, the route is not.
     await chat.page.reload()
     keys = chat.page.keyboard

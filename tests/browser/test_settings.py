@@ -22,8 +22,8 @@ async def background(chat: ChatPage) -> str:
     return found
 
 
-async def test_a_conversation_in_japanese(visit: Visit, route: Route) -> None:
-    chat = await visit(route)
+async def test_a_conversation_in_japanese(visit: Visit, either_route: Route) -> None:
+    chat = await visit(either_route)
     await choose_setting(chat, "Settings", "日本語")
     page = chat.page
     await expect(page.locator("html")).to_have_attribute("lang", "ja")
