@@ -46,7 +46,7 @@ async def is_listed(chat: ChatPage, title: str) -> None:
 
 async def tools(chat: ChatPage) -> None:
     await chat.say("What is the weather in Tokyo and Paris?")
-    await chat.sees("The weather in Tokyo")
+    await chat.sees("The weather in Tokyo:")
     await chat.is_done()
     await chat.say("Play some jazz")
     await chat.sees("The music is now: jazz.")
@@ -130,7 +130,7 @@ async def voice(chat: ChatPage) -> None:
     microphone = Microphone(chat)
     await microphone.hold()
     await microphone.release()
-    await chat.sees("The weather in Tokyo")
+    await chat.sees("The weather in Tokyo:")
     await is_listed(chat, "Voice chat")
     await microphone.hold()
 

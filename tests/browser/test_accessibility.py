@@ -30,7 +30,7 @@ async def test_the_welcome(visit: Visit) -> None:
 async def test_a_chat_with_tools(visit: Visit) -> None:
     chat = await visit(permissions=[])
     await chat.say("What is the weather in Tokyo and Paris?")
-    await chat.sees("The weather in Tokyo")
+    await chat.sees("The weather in Tokyo:")
     await chat.is_done()
     await chat.asks("Send 5 dollars to Taro")
     await chat.button("Deny").click()
@@ -66,7 +66,7 @@ async def test_the_inspector(visit: Visit) -> None:
     chat = await visit()
     await chat.button("Inspector").click()
     await chat.say("What is the weather in Tokyo?")
-    await chat.sees("The weather in Tokyo")
+    await chat.sees("The weather in Tokyo:")
     await chat.is_done()
     await chat.page.get_by_role("button", name="finish").last.click()
     await bars_nobody(chat)

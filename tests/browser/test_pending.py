@@ -46,8 +46,8 @@ async def test_what_one_mode_asked_another_one_answers(
 ) -> None:
     chat = await visit(asked)
     await chat.asks("Send 50 dollars to Hanako")
-    # Until the page has loaded the chat anew, it shows the old question, and a decision on that goes
-    # wrong: "No tool invocation found for tool call ID". Nothing on the page tells when it has.
+    # A bug of the page: until it has loaded the chat anew it shows the old question, and a decision
+    # on that goes wrong: "No tool invocation found for tool call ID". Nothing tells when it has.
     async with chat.page.expect_response(re.compile(rf"/api/chats/.*profile={answered.profile}$")):
         await chat.choose(answered)
     await expect(chat.approval().get_by_role("row", name="recipient")).to_contain_text("Hanako")

@@ -48,7 +48,7 @@ async def test_what_is_said_and_what_is_answered_aloud_appear_as_text(
 async def test_a_spoken_payment_is_approved_by_hand(visit: Visit, live: Route) -> None:
     chat = await visit(live)
     microphone = Microphone(chat)
-    for answer in ("The weather in Tokyo", "Needs your approval"):
+    for answer in ("The weather in Tokyo:", "Needs your approval"):
         await microphone.hold()
         await microphone.release()
         await chat.sees(answer)
