@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.async_api import expect
 
@@ -46,10 +44,7 @@ async def test_what_one_mode_asked_another_one_answers(
 ) -> None:
     chat = await visit(asked)
     await chat.asks("Send 50 dollars to Hanako")
-    # A bug of the page: until it has loaded the chat anew it shows the old question, and a decision
-    # on that goes wrong: "No tool invocation found for tool call ID". Nothing tells when it has.
-    async with chat.page.expect_response(re.compile(rf"/api/chats/.*profile={answered.profile}$")):
-        await chat.choose(answered)
+    await chat.choose(answered)
     await expect(chat.approval().get_by_role("row", name="recipient")).to_contain_text("Hanako")
     await chat.button("Approve").click()
     await chat.transaction("Hanako")
@@ -66,8 +61,7 @@ async def test_what_one_profile_asked_the_other_one_answers(
 ) -> None:
     chat = await visit(Route(mode, asked))
     await chat.asks("Send 50 dollars to Hanako")
-    async with chat.page.expect_response(re.compile(rf"/api/chats/.*profile={answered}$")):
-        await chat.choose_in("Profile", answered)
+    await chat.choose_in("Profile", answered)
     await chat.button("Deny").click()
     await chat.sees("The payment of 50 USD to Hanako was not made")
     await chat.is_done()

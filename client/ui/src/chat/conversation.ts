@@ -4,7 +4,7 @@
 import { Chat, useChat } from '@ai-sdk/react';
 import { BrowserTools, handleConfirmation, sendWhenAnswered, type AnswerTransport, type BrowserTool } from 'adk-stream-client';
 import type { FileUIPart, UIMessage } from 'ai';
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 
 import { isInAddress, keepInAddress, newId } from '../app/address.ts';
 import { currentPrefs, usePrefs } from '../app/prefs.ts';
@@ -112,8 +112,14 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
 
   // Only the newest loading counts: an older one may come back later.
   const loading = useRef(0);
+  // Resolved when the messages are those of the server: what is done before that would be lost with them.
+  const loaded = useRef(Promise.resolve());
   const refresh = useCallback(async () => {
     const mine = ++loading.current;
+    let done = () => {};
+    loaded.current = new Promise(resolve => {
+      done = resolve;
+    });
     await chat.stop();
     try {
       // A chat that nothing was said in is not there: the server need not be asked.
@@ -134,6 +140,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       }
       wasDeciding.current = false;
       chat.messages = known;
+      done();
       if (isInAddress() && follows(known, transport.isEnvelope)) await chat.resumeStream();
     } catch (error) {
       if (mine !== loading.current) return;
@@ -150,12 +157,22 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
         action: { label: t.tryAgain, run: () => void refresh() },
       });
     } finally {
+      done();
       void lookNow();
     }
   }, [chat, chatId, onUnsent, t, transport]);
 
-  // At first, and when the profile shows the same history otherwise, or the route is another.
-  useEffect(() => {
+  const whenLoaded = useCallback(async () => {
+    let waited;
+    do {
+      waited = loaded.current;
+      await waited;
+    } while (waited !== loaded.current);
+  }, []);
+
+  // At first, and when the profile shows the same history otherwise, or the route is another. Before anybody
+  // can click on what is shown of the old one.
+  useLayoutEffect(() => {
     void refresh();
     return () => {
       loading.current += 1;
@@ -207,10 +224,12 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     () => ({
       decide: async (asked, verdict) => {
         setNotice(null);
+        await whenLoaded();
         const isPlain = verdict.input === undefined && !verdict.remember;
-        const isHere = asksOf(chat.messages.at(-1)).some(({ approvalId }) => approvalId === asked.approvalId);
-        if (isPlain && isHere) {
-          await handleConfirmation(asked.part, verdict.approved, answering.current, verdict.reason);
+        // Found anew: another profile has another part for the same question.
+        const here = asksOf(chat.messages.at(-1)).find(({ approvalId }) => approvalId === asked.approvalId);
+        if (isPlain && here !== undefined) {
+          await handleConfirmation(here.part, verdict.approved, answering.current, verdict.reason);
           return;
         }
         // Changed arguments and standing approvals have no place in a message.
@@ -230,13 +249,13 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
         void chat.regenerate({ messageId });
       },
     }),
-    [chat, chatId, refresh],
+    [chat, chatId, refresh, whenLoaded],
   );
 
   const say = (text: string, files: FileUIPart[]) => {
     keepInAddress(chatId);
     setNotice(null);
-    void chat.sendMessage({ text, files });
+    void whenLoaded().then(() => chat.sendMessage({ text, files }));
   };
   const stop = () => {
     setStopping(true);
