@@ -138,12 +138,16 @@ async def _read(reader: asyncio.StreamReader, heard: Heard, began: float) -> byt
         raise Refused(head + await reader.read())
     chunked = b"chunked" in head.lower()
     got: list[bytes] = []
+    begun = b""  # A line whose end has not come.
     while data := await reader.read(2**20):
         if not heard.first and (b"word" in data or b"due" in data):
             heard.first = time.perf_counter() - began
-        if b"due" in data and b'"partial":false' not in data and b"[DONE]" not in data:
-            now = time.monotonic()
-            heard.late += [now - float(due) for due in _DUE.findall(data)]
+        *lines, begun = (begun + data).split(b"\n")
+        now = time.monotonic()
+        for line in lines:
+            # ADK repeats the whole answer at its end.
+            if b'"partial":false' not in line:
+                heard.late += [now - float(due) for due in _DUE.findall(line)]
         got.append(data)
         if chunked and data.endswith(_END):
             break

@@ -8,8 +8,7 @@ from typing import Final
 __all__ = ["settle_heap"]
 
 _YOUNG: Final = 20_000
-"""How many objects are made before the young ones are looked through. Python's 700 are less than
-what one piece of text makes on its way through ADK for a few dozen chats."""
+"""How many objects are made before the young ones are looked through; Python's own is 700."""
 
 
 def settle_heap() -> None:

@@ -14,9 +14,8 @@ _REMOTE: Final = "google.adk.agents.remote_a2a_agent"
 def note_missing_parts() -> None:
     """Let Python remember that ADK's part for A2A cannot be imported, if it cannot.
 
-    ADK 2.13 tries to at every turn, which runs that part up to the import that fails: a third of
-    what it takes until the first event. `None` is Python's own mark for this, and an `import`
-    still fails with `ModuleNotFoundError`.
+    ADK 2.13 tries to at every turn, which runs that part up to the import that fails. `None` is
+    Python's own mark for this, and an `import` still fails with `ModuleNotFoundError`.
     """
     if find_spec("a2a") is None:
         sys.modules.setdefault(_REMOTE, None)  # type: ignore[arg-type]  # None is allowed there
