@@ -6,6 +6,7 @@ import anyio
 import httpx
 import pytest
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.events.event import Event
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
 from adk_stream_protocol.errors import BadRequest
@@ -82,3 +83,19 @@ async def test_many_first_starts_at_once_make_the_tables_once(postgres: PlainPos
     async with anyio.create_task_group() as tasks:
         for _ in range(6):
             tasks.start_soon(start)
+
+
+async def test_many_chats_write_into_a_file_at_once(tmp_path: Path) -> None:
+    async with open_database(SqliteFile(tmp_path / "x.db")) as opened:
+
+        async def talk(user: str) -> None:
+            session = await opened.sessions.create_session(app_name="app", user_id=user)
+            for _ in range(5):
+                await opened.sessions.append_event(session, Event(author="user"))
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for n in range(150):
+                    tasks.start_soon(talk, f"user-{n}")
+        kept = await opened.sessions.list_sessions(app_name="app")
+        assert len(kept.sessions) == 150

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.database_session_service import DatabaseSessionService
@@ -29,6 +29,9 @@ from adk_stream_protocol.stores.opening import (
 from adk_stream_protocol.stores.sql import Keeping
 
 __all__ = ["OpenDatabase", "connect", "open_database"]
+
+_PATIENCE: Final = 60.0
+"""Seconds that a chat waits for its turn to write into a SQLite file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,14 @@ async def _prepared(sessions: BaseSessionService, database: Database) -> AsyncIt
 
 def _sessions(database: Database) -> BaseSessionService:
     url = _url(database)
-    return InMemorySessionService() if url is None else DatabaseSessionService(url)
+    if url is None:
+        return InMemorySessionService()
+    if isinstance(database, SqliteFile):
+        # SQLite lets in one writer, and whoever waits for it is served by chance: among many chats
+        # some would wait for too long. In the pool they stand in line.
+        alone = {"pool_size": 1, "max_overflow": 0, "pool_timeout": _PATIENCE}
+        return DatabaseSessionService(url, **alone, connect_args={"timeout": _PATIENCE})
+    return DatabaseSessionService(url)
 
 
 def _url(database: Database) -> str | None:
