@@ -38,7 +38,8 @@ export function Composer({ draft, setDraft, isBusy, isStopping, onSend, onStop, 
   }, [draft.text]);
 
   const add = async (files: Iterable<File>) => {
-    const { taken, tooLarge, notTaken } = await attach(files);
+    // Copied at once: the list of a chooser is emptied with it.
+    const { taken, tooLarge, notTaken } = await attach([...files]);
     if (taken.length > 0) setDraft(now => ({ ...now, files: [...now.files, ...taken] }));
     const refused = [...tooLarge.map(t.fileTooLarge), ...notTaken.map(t.fileNotTaken)];
     if (refused.length > 0) onRefused(refused.join(' '));
