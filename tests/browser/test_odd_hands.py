@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 from playwright.async_api import FilePayload, expect
+from playwright.async_api import Route as Held
 
 from browser.conftest import Visit
 from support.browser_chat import ChatPage
@@ -29,3 +31,45 @@ async def test_all_files_that_are_chosen_at_once_are_attached(visit: Visit) -> N
     await chat.page.locator("input[type=file]").set_input_files([note(name) for name in names])
     for name in names:
         await expect(chat.button(f"Remove {name}")).to_be_visible()
+
+
+async def test_what_is_being_sent_survives_a_change_of_the_mode(visit: Visit) -> None:
+    chat = await visit()
+    await greeted(chat)
+    may_go, is_held = anyio.Event(), anyio.Event()
+
+    async def hold(request: Held) -> None:
+        is_held.set()
+        await may_go.wait()
+        await request.continue_()
+
+    await chat.page.route("**/api/chat", hold)
+    await chat.say("What is the weather in Osaka?")
+    with anyio.fail_after(5):
+        await is_held.wait()
+    await chat.choose_in("Mode", "Live")
+    may_go.set()
+    await chat.sees("The weather in Osaka: sunny, 20 °C.")
+    await expect(chat.text("What is the weather in Osaka?")).to_have_count(1)
+
+
+async def test_what_is_said_before_the_chat_is_loaded_is_not_taken_away(visit: Visit) -> None:
+    chat = await visit()
+    await greeted(chat)
+    may_go, is_held = anyio.Event(), anyio.Event()
+
+    async def answer_late(request: Held) -> None:
+        found = await request.fetch()
+        is_held.set()
+        await may_go.wait()
+        await request.fulfill(response=found)
+
+    await chat.page.route("**/api/chats/*", answer_late)
+    await chat.page.reload()
+    with anyio.fail_after(5):
+        await is_held.wait()
+    await chat.say("What is the weather in Osaka?")
+    await chat.sees("The weather in Osaka: sunny, 20 °C.")
+    may_go.set()
+    await chat.sees(GREETING)
+    await expect(chat.text("What is the weather in Osaka?")).to_have_count(1)

@@ -114,7 +114,12 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
   const loading = useRef(0);
   // Resolved when the messages are those of the server: what is done before that would be lost with them.
   const loaded = useRef(Promise.resolve());
-  const refresh = useCallback(async () => {
+  // Whether to load once what is being sent has arrived.
+  const isDue = useRef(false);
+  const refresh = useCallback(async (): Promise<void> => {
+    // To stop what is on its way to the server might lose it.
+    isDue.current = chat.status === 'submitted';
+    if (isDue.current) return;
     const mine = ++loading.current;
     let done = () => {};
     loaded.current = new Promise(resolve => {
@@ -127,6 +132,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       if (mine !== loading.current) return;
       setLost(false);
       setLoading(false);
+      // Something was said meanwhile, which what was found does not have.
+      if (chat.status === 'submitted' || chat.status === 'streaming') return await refresh();
       chat.clearError();
       const known = found?.messages ?? [];
       const unsent = said.current;
@@ -169,6 +176,10 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       await waited;
     } while (waited !== loaded.current);
   }, []);
+
+  useEffect(() => {
+    if (isDue.current) void refresh();
+  }, [status]);
 
   // At first, and when the profile shows the same history otherwise, or the route is another. Before anybody
   // can click on what is shown of the old one.
