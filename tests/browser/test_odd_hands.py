@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from playwright.async_api import FilePayload, expect
+from playwright.async_api import FilePayload, Request, expect
 from playwright.async_api import Route as Held
 
 from browser.conftest import Visit
 from support.browser_chat import ChatPage
+from support.command import Served
 
 pytestmark = pytest.mark.anyio
 
@@ -73,3 +74,31 @@ async def test_what_is_said_before_the_chat_is_loaded_is_not_taken_away(visit: V
     may_go.set()
     await chat.sees(GREETING)
     await expect(chat.text("What is the weather in Osaka?")).to_have_count(1)
+
+
+async def test_a_reply_that_is_left_holds_no_connection(visit: Visit, slow_server: Served) -> None:
+    chat = await visit(url=slow_server.url)
+    await greeted(chat)
+    greeting = chat.page.url
+    await chat.button("New chat").click()
+    await chat.say("Tell me a story")
+    await chat.sees("Once upon a time")
+    story = chat.page.url
+    is_open: set[Request] = set()
+
+    def on_request(request: Request) -> None:
+        if "/stream" in request.url:
+            is_open.add(request)
+
+    def on_end(request: Request) -> None:
+        is_open.discard(request)
+
+    chat.page.on("request", on_request)
+    chat.page.on("requestfailed", on_end)
+    chat.page.on("requestfinished", on_end)
+    for _ in range(3):
+        await chat.page.goto(greeting)
+        await chat.sees(GREETING)
+        await chat.page.goto(story)
+        await chat.sees("Once upon a time")
+    assert len(is_open) <= 1

@@ -187,6 +187,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     void refresh();
     return () => {
       loading.current += 1;
+      // A reply that nobody looks at would hold a connection, of which a browser grants six.
+      if (chat.status !== 'submitted') void chat.stop();
     };
     // `refresh` changes with the language, which changes no chat.
   }, [chat, mode, profile]);
