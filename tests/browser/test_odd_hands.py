@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from playwright.async_api import FilePayload, Request, expect
+from playwright.async_api import FilePayload, Request, WebSocketRoute, expect
 from playwright.async_api import Route as Held
 
 from browser.conftest import Visit
+from support.browser import Faults
 from support.browser_chat import ChatPage
 from support.command import Served
 
@@ -102,3 +103,26 @@ async def test_a_reply_that_is_left_holds_no_connection(visit: Visit, slow_serve
         await chat.page.goto(story)
         await chat.sees("Once upon a time")
     assert len(is_open) <= 1
+
+
+async def test_a_socket_that_never_opens_is_not_tried_without_end(
+    visit: Visit, faults: Faults
+) -> None:
+    faults.allow_lost_server()
+    chat = await visit()
+    await greeted(chat)
+    tries = 0
+
+    async def close(socket: WebSocketRoute) -> None:
+        nonlocal tries
+        tries += 1
+        await socket.close(code=1011)
+
+    await chat.page.route_web_socket("**/api/chat/ws", close)
+    await chat.choose_in("Mode", "WebSocket")
+    await expect(chat.notice).to_contain_text("The connection is lost.")
+    # Two looks of the watch later; each try is followed by one of its own.
+    for _ in range(2):
+        async with chat.page.expect_response("**/api/chats"):
+            pass
+    assert tries < 4

@@ -285,7 +285,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
   const lost: NoticeContent = {
     kind: 'fault',
     text: seen.isReachable ? t.lost : t.unreachable,
-    action: { label: t.tryNow, run: () => void lookNow() },
+    action: { label: t.tryNow, run: () => void refresh() },
   };
   return {
     messages,
