@@ -35,6 +35,23 @@ async def test_all_files_that_are_chosen_at_once_are_attached(visit: Visit) -> N
         await expect(chat.button(f"Remove {name}")).to_be_visible()
 
 
+async def test_an_edited_message_keeps_its_files(visit: Visit) -> None:
+    chat = await visit()
+    await chat.page.locator("input[type=file]").set_input_files([note("one.txt")])
+    await expect(chat.button("Remove one.txt")).to_be_visible()
+    await greeted(chat)
+    await chat.page.reload()
+    await chat.sees(GREETING)
+    await chat.button("Edit").click()
+    await chat.messages.get_by_role("textbox", name="Message").fill("Hello again")
+    await chat.button("Send again").click()
+    await chat.sees("Hello again")
+    await chat.is_done()
+    await chat.page.reload()
+    await chat.sees("Hello again")
+    await expect(chat.text("one.txt")).to_be_visible()
+
+
 async def test_what_is_being_sent_survives_a_change_of_the_mode(visit: Visit) -> None:
     chat = await visit()
     await greeted(chat)

@@ -255,7 +255,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       },
       edit: (messageId, text) => {
         setNotice(null);
-        void chat.sendMessage({ text, messageId });
+        const edited = chat.messages.find(({ id }) => id === messageId);
+        void chat.sendMessage({ text, files: edited === undefined ? [] : saidIn(edited).files, messageId });
       },
       regenerate: messageId => {
         setNotice(null);
