@@ -52,6 +52,17 @@ async def test_an_edited_message_keeps_its_files(visit: Visit) -> None:
     await expect(chat.text("one.txt")).to_be_visible()
 
 
+async def test_an_edit_that_is_refused_takes_nothing_away(visit: Visit, faults: Faults) -> None:
+    faults.allow("413")
+    chat = await visit()
+    await greeted(chat)
+    await chat.button("Edit").click()
+    await chat.messages.get_by_role("textbox", name="Message").fill("x" * 70_000)
+    await chat.button("Send again").click()
+    await expect(chat.notice).to_contain_text("at most 65536 bytes")
+    await chat.sees(GREETING)
+
+
 async def test_what_is_being_sent_survives_a_change_of_the_mode(visit: Visit) -> None:
     chat = await visit()
     await greeted(chat)

@@ -219,7 +219,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       text: shown,
       ...(code === 'chat_busy' ? { action: show } : isAnswered && code === undefined && { action: again }),
     });
-    if (code !== undefined && last?.role === 'assistant') void refresh();
+    // What was taken away for an edit, or shown as decided, is not so at the server.
+    if (code !== undefined || last?.role === 'user' || (last !== undefined && isAnswering(last))) void refresh();
   };
 
   useElsewhere({ chat, messages, isBusy, isLoading, isLost: isLostNow, active, refresh });
