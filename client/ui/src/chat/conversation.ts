@@ -239,14 +239,15 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       decide: async (asked, verdict) => {
         setNotice(null);
         await whenLoaded();
-        const isPlain = verdict.input === undefined && !verdict.remember;
+        const isPlain =
+          verdict.input === undefined && verdict.argumentsHash === undefined && !verdict.remember;
         // Found anew: another profile has another part for the same question.
         const here = asksOf(chat.messages.at(-1)).find(({ approvalId }) => approvalId === asked.approvalId);
         if (isPlain && here !== undefined) {
           await handleConfirmation(here.part, verdict.approved, answering.current, verdict.reason);
           return;
         }
-        // Changed arguments and standing approvals have no place in a message.
+        // Changed arguments, which of them are meant, and standing approvals have no place in a message.
         recorder.in({ chat: chatId }, { type: 'decision', data: { id: asked.approvalId, ...verdict } });
         await api.decide(asked.approvalId, verdict, newId('decision'));
         await refresh();
