@@ -8,7 +8,7 @@ from playwright.async_api import FilePayload, Request, WebSocketRoute, expect
 from playwright.async_api import Route as Held
 
 from browser.conftest import Visit
-from support.browser import Faults
+from support.browser import Faults, Route
 from support.browser_chat import ChatPage
 from support.command import Served
 
@@ -154,3 +154,20 @@ async def test_a_socket_that_never_opens_is_not_tried_without_end(
         async with chat.page.expect_response("**/api/chats"):
             pass
     assert tries < 4
+
+
+async def test_a_key_that_is_held_to_talk_denies_nothing(visit: Visit) -> None:
+    chat = await visit(Route("Live", "ai-sdk"))
+    await greeted(chat)
+    await chat.composer.fill("Send 50 dollars to Hanako")
+    await chat.button("Hold to talk").focus()
+    await chat.page.keyboard.down(" ")
+    # There is none here; the key is held all the same.
+    await expect(chat.notice).to_contain_text("did not give the microphone")
+    await chat.page.evaluate("document.querySelector('form.composer').requestSubmit()")
+    await expect(chat.button("Deny")).to_be_visible()
+    # A key that is held repeats.
+    await chat.page.keyboard.down(" ")
+    await chat.page.keyboard.up(" ")
+    await expect(chat.button("Deny")).to_be_visible()
+    await expect(chat.button("Deny")).not_to_be_focused()
