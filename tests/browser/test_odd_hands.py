@@ -156,6 +156,22 @@ async def test_a_socket_that_never_opens_is_not_tried_without_end(
     assert tries < 4
 
 
+async def test_who_goes_to_a_chat_leaves_the_replay(visit: Visit) -> None:
+    chat = await visit()
+    recording: FilePayload = {
+        "name": "short.jsonl",
+        "mimeType": "application/x-ndjson",
+        "buffer": b'{"recording":1,"by":"test","startedAt":"2026-11-16T09:00:00.000Z"}\n',
+    }
+    await greeted(chat)
+    await chat.button("Inspector").click()
+    await chat.page.get_by_label("Replay a file").set_input_files([recording])
+    await expect(chat.button("Leave the replay")).to_be_visible()
+    await chat.button("New chat").click()
+    await expect(chat.button("Leave the replay")).to_have_count(0)
+    await expect(chat.composer).to_be_visible()
+
+
 async def test_a_key_that_is_held_to_talk_denies_nothing(visit: Visit) -> None:
     chat = await visit(Route("Live", "ai-sdk"))
     await greeted(chat)
