@@ -35,6 +35,20 @@ async def test_all_files_that_are_chosen_at_once_are_attached(visit: Visit) -> N
         await expect(chat.button(f"Remove {name}")).to_be_visible()
 
 
+async def test_text_that_brings_a_picture_of_itself_is_pasted_as_text(visit: Visit) -> None:
+    chat = await visit()
+    is_taken_from_the_browser = await chat.composer.evaluate(
+        """field => {
+            const data = new DataTransfer();
+            data.setData('text/plain', 'a\\tb');
+            data.items.add(new File(['cells'], 'image.png', { type: 'image/png' }));
+            const clipboardData = { clipboardData: data, bubbles: true, cancelable: true };
+            return !field.dispatchEvent(new ClipboardEvent('paste', clipboardData));
+        }"""
+    )
+    assert not is_taken_from_the_browser
+
+
 async def test_an_edited_message_keeps_its_files(visit: Visit) -> None:
     chat = await visit()
     await chat.page.locator("input[type=file]").set_input_files([note("one.txt")])
@@ -187,3 +201,39 @@ async def test_a_key_that_is_held_to_talk_denies_nothing(visit: Visit) -> None:
     await chat.page.keyboard.up(" ")
     await expect(chat.button("Deny")).to_be_visible()
     await expect(chat.button("Deny")).not_to_be_focused()
+
+
+async def test_an_enter_that_chooses_a_word_sends_nothing(visit: Visit) -> None:
+    chat = await visit()
+    await chat.composer.fill("東京")
+    # As Safari has it.
+    await chat.composer.evaluate(
+        """field => field.dispatchEvent(
+            new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true }))"""
+    )
+    await expect(chat.composer).to_have_value("東京")
+
+
+async def test_a_long_paste_is_not_cut(visit: Visit) -> None:
+    chat = await visit()
+    await chat.composer.focus()
+    await chat.page.keyboard.insert_text("x" * 30_000)
+    await expect(chat.composer).to_have_value("x" * 30_000)
+
+
+async def test_a_file_dropped_beside_the_field_does_not_replace_the_page(visit: Visit) -> None:
+    chat = await visit()
+    is_left_to_the_browser = await chat.messages.evaluate(
+        "log => log.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true }))"
+    )
+    assert not is_left_to_the_browser
+
+
+async def test_an_address_that_names_no_chat_is_replaced_by_what_is_said(
+    visit: Visit, server: Served, faults: Faults
+) -> None:
+    faults.allow("404")
+    chat = await visit(url=f"{server.url}/#%E0%A4%A")
+    await greeted(chat)
+    await chat.page.reload()
+    await chat.sees(GREETING)
