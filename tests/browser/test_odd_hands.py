@@ -237,3 +237,16 @@ async def test_an_address_that_names_no_chat_is_replaced_by_what_is_said(
     await greeted(chat)
     await chat.page.reload()
     await chat.sees(GREETING)
+
+
+async def test_an_enter_while_arguments_are_edited_approves_nothing(visit: Visit) -> None:
+    chat = await visit()
+    await chat.asks("Send 50 dollars to Hanako")
+    await chat.button("Change the arguments").click()
+    amount = chat.page.get_by_role("textbox", name="amount")
+    await amount.fill("20")
+    await amount.press("Enter")
+    await expect(chat.button("Approve the changed call")).to_be_enabled()
+    await chat.button("Leave them as they are").click()
+    await chat.button("Deny").click()
+    await chat.sees("was not made")
