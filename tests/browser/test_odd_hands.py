@@ -113,8 +113,8 @@ async def test_what_is_said_before_the_chat_is_loaded_is_not_taken_away(visit: V
     with anyio.fail_after(5):
         await is_held.wait()
     await chat.say("What is the weather in Osaka?")
-    await chat.sees("The weather in Osaka: sunny, 20 °C.")
     may_go.set()
+    await chat.sees("The weather in Osaka: sunny, 20 °C.")
     await chat.sees(GREETING)
     await expect(chat.text("What is the weather in Osaka?")).to_have_count(1)
 
