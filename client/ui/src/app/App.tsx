@@ -38,6 +38,8 @@ export function App() {
   );
   const stopped = useStopped();
   useWatch();
+  // Who goes to a chat leaves the replay.
+  useEffect(() => setReplayed(undefined), [chatId]);
 
   useEffect(() => {
     const root = document.documentElement;

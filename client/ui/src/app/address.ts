@@ -36,15 +36,11 @@ export const isInAddress = (): boolean => location.hash.length > 1;
 
 /** Puts a new chat into the address, once something was said in it. */
 export function keepInAddress(id: string): void {
-  if (!location.hash) history.replaceState(null, '', addressOf(id));
+  if (location.hash !== addressOf(id)) history.replaceState(null, '', addressOf(id));
   for (const listener of listeners) listener();
 }
 
 export const addressOf = (id: string): string => `#${encodeURIComponent(id)}`;
-
-export function openChat(id: string): void {
-  location.hash = addressOf(id);
-}
 
 export function openNewChat(): void {
   if (location.hash) {

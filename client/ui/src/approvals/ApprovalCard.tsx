@@ -36,10 +36,11 @@ export function ApprovalCard({ approvalId, toolName, input, hint, card = {}, tak
   useEffect(() => {
     if (!takesFocus) return;
     section.current?.scrollIntoView({ block: 'nearest' });
-    // Never away from somebody who writes, or who decides another call.
+    // Never away from somebody who writes or decides another call; nor from a key that is held to talk, which
+    // would press the button that gets the focus.
     const at = document.activeElement;
     const writes = at instanceof HTMLTextAreaElement ? at.value !== '' : at instanceof HTMLInputElement;
-    if (!writes && !at?.closest('.approval')) deny.current?.focus({ preventScroll: true });
+    if (!writes && !at?.closest('.approval, .talk')) deny.current?.focus({ preventScroll: true });
   }, [takesFocus]);
 
   const send = async (verdict: Verdict) => {

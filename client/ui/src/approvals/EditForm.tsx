@@ -62,10 +62,8 @@ export function EditForm({ input, schema, onApprove, onCancel, isDisabled }: Pro
   return (
     <form
       className="edit"
-      onSubmit={event => {
-        event.preventDefault();
-        approve();
-      }}
+      // Enter in a field approves nothing.
+      onSubmit={event => event.preventDefault()}
     >
       {shown.map(name => {
         const field = `${form}-${name}`;
@@ -108,7 +106,7 @@ export function EditForm({ input, schema, onApprove, onCancel, isDisabled }: Pro
         <button type="button" onClick={onCancel} disabled={isDisabled}>
           {t.keepArguments}
         </button>
-        <button type="submit" className="approve" disabled={isDisabled}>
+        <button type="button" className="approve" disabled={isDisabled} onClick={approve}>
           {t.approveChanged}
         </button>
       </div>

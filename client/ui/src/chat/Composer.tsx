@@ -37,8 +37,20 @@ export function Composer({ draft, setDraft, isBusy, isStopping, onSend, onStop, 
     area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
   }, [draft.text]);
 
+  useEffect(() => {
+    // A file that is dropped beside the field would replace the page.
+    const refuse = (event: DragEvent) => event.preventDefault();
+    addEventListener('dragover', refuse);
+    addEventListener('drop', refuse);
+    return () => {
+      removeEventListener('dragover', refuse);
+      removeEventListener('drop', refuse);
+    };
+  }, []);
+
   const add = async (files: Iterable<File>) => {
-    const { taken, tooLarge, notTaken } = await attach(files);
+    // Copied at once: the list of a chooser is emptied with it.
+    const { taken, tooLarge, notTaken } = await attach([...files]);
     if (taken.length > 0) setDraft(now => ({ ...now, files: [...now.files, ...taken] }));
     const refused = [...tooLarge.map(t.fileTooLarge), ...notTaken.map(t.fileNotTaken)];
     if (refused.length > 0) onRefused(refused.join(' '));
@@ -101,20 +113,22 @@ export function Composer({ draft, setDraft, isBusy, isStopping, onSend, onStop, 
         <textarea
           ref={field}
           rows={1}
-          maxLength={20_000}
           aria-label={t.message}
           placeholder={t.saySomething}
           value={draft.text}
           autoFocus
           onChange={event => setDraft(now => ({ ...now, text: event.target.value }))}
           onPaste={event => {
-            if (event.clipboardData.files.length === 0) return;
+            // Text that brings a picture of itself, as that of spreadsheets does, is text.
+            const { files, types } = event.clipboardData;
+            if (files.length === 0 || types.includes('text/plain')) return;
             event.preventDefault();
-            void add(event.clipboardData.files);
+            void add(files);
           }}
           onKeyDown={event => {
-            // Composing: Enter chooses a Japanese word.
-            if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+            // Composing: Enter chooses a Japanese word. Safari tells it only by the code 229.
+            const isComposing = event.nativeEvent.isComposing || event.keyCode === 229;
+            if (event.key !== 'Enter' || event.shiftKey || isComposing) return;
             event.preventDefault();
             event.currentTarget.form?.requestSubmit();
           }}

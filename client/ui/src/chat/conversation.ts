@@ -114,7 +114,12 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
   const loading = useRef(0);
   // Resolved when the messages are those of the server: what is done before that would be lost with them.
   const loaded = useRef(Promise.resolve());
-  const refresh = useCallback(async () => {
+  // Whether to load once what is being sent has arrived.
+  const isDue = useRef(false);
+  const refresh = useCallback(async (): Promise<void> => {
+    // To stop what is on its way to the server might lose it.
+    isDue.current = chat.status === 'submitted';
+    if (isDue.current) return;
     const mine = ++loading.current;
     let done = () => {};
     loaded.current = new Promise(resolve => {
@@ -127,6 +132,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       if (mine !== loading.current) return;
       setLost(false);
       setLoading(false);
+      // Something was said meanwhile, which what was found does not have.
+      if (chat.status === 'submitted' || chat.status === 'streaming') return await refresh();
       chat.clearError();
       const known = found?.messages ?? [];
       const unsent = said.current;
@@ -170,12 +177,18 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     } while (waited !== loaded.current);
   }, []);
 
+  useEffect(() => {
+    if (isDue.current) void refresh();
+  }, [status]);
+
   // At first, and when the profile shows the same history otherwise, or the route is another. Before anybody
   // can click on what is shown of the old one.
   useLayoutEffect(() => {
     void refresh();
     return () => {
       loading.current += 1;
+      // A reply that nobody looks at would hold a connection, of which a browser grants six.
+      if (chat.status !== 'submitted') void chat.stop();
     };
     // `refresh` changes with the language, which changes no chat.
   }, [chat, mode, profile]);
@@ -206,7 +219,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       text: shown,
       ...(code === 'chat_busy' ? { action: show } : isAnswered && code === undefined && { action: again }),
     });
-    if (code !== undefined && last?.role === 'assistant') void refresh();
+    // What was taken away for an edit, or shown as decided, is not so at the server.
+    if (code !== undefined || last?.role === 'user' || (last !== undefined && isAnswering(last))) void refresh();
   };
 
   useElsewhere({ chat, messages, isBusy, isLoading, isLost: isLostNow, active, refresh });
@@ -225,14 +239,15 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       decide: async (asked, verdict) => {
         setNotice(null);
         await whenLoaded();
-        const isPlain = verdict.input === undefined && !verdict.remember;
+        const isPlain =
+          verdict.input === undefined && verdict.argumentsHash === undefined && !verdict.remember;
         // Found anew: another profile has another part for the same question.
         const here = asksOf(chat.messages.at(-1)).find(({ approvalId }) => approvalId === asked.approvalId);
         if (isPlain && here !== undefined) {
           await handleConfirmation(here.part, verdict.approved, answering.current, verdict.reason);
           return;
         }
-        // Changed arguments and standing approvals have no place in a message.
+        // Changed arguments, which of them are meant, and standing approvals have no place in a message.
         recorder.in({ chat: chatId }, { type: 'decision', data: { id: asked.approvalId, ...verdict } });
         await api.decide(asked.approvalId, verdict, newId('decision'));
         await refresh();
@@ -242,7 +257,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       },
       edit: (messageId, text) => {
         setNotice(null);
-        void chat.sendMessage({ text, messageId });
+        const edited = chat.messages.find(({ id }) => id === messageId);
+        void chat.sendMessage({ text, files: edited === undefined ? [] : saidIn(edited).files, messageId });
       },
       regenerate: messageId => {
         setNotice(null);
@@ -272,7 +288,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
   const lost: NoticeContent = {
     kind: 'fault',
     text: seen.isReachable ? t.lost : t.unreachable,
-    action: { label: t.tryNow, run: () => void lookNow() },
+    action: { label: t.tryNow, run: () => void refresh() },
   };
   return {
     messages,

@@ -29,11 +29,22 @@ export function useElsewhere(options: Options): void {
 
 const isIdle = ({ status }: Chat<UIMessage>): boolean => status === 'ready' || status === 'error';
 
+// In milliseconds.
+const FIRST_WAIT = 1000;
+const LONGEST_WAIT = 30_000;
+
 /** The server is back: everything that happened meanwhile is there. */
 function useReturn({ isLost, isBusy, refresh }: Options): void {
   const { isReachable, looks } = useSeen();
+  // The server may answer and the chat be lost each time: a proxy may let no WebSocket through.
+  const tried = useRef({ at: 0, wait: 0 });
   useEffect(() => {
-    if (isLost && isReachable) void refresh();
+    const { at, wait } = tried.current;
+    const since = Date.now() - at;
+    if (!isLost || !isReachable || since < wait) return;
+    const longer = Math.min(2 * wait || FIRST_WAIT, LONGEST_WAIT);
+    tried.current = { at: Date.now(), wait: since > 2 * LONGEST_WAIT ? FIRST_WAIT : longer };
+    void refresh();
   }, [isLost, looks]);
   const wasReachable = useRef(true);
   useEffect(() => {

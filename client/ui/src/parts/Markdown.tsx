@@ -1,11 +1,11 @@
 // Markdown as it streams: cut into blocks, so that only the last one is read again for each delta.
 
-import { marked } from 'marked';
 import { memo, useMemo, type ComponentProps } from 'react';
 import ReactMarkdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
 
+import { blocksOf } from './blocks.ts';
 import { CopyButton } from './CopyButton.tsx';
 
 const PLUGINS = [remarkGfm];
@@ -59,7 +59,7 @@ const Block = memo(function Block({ text }: { text: string }) {
 
 /** Shows text as Markdown; `isOpen` while more of it comes, which closes what is half written. */
 export const Markdown = memo(function Markdown({ text, isOpen }: { text: string; isOpen: boolean }) {
-  const blocks = useMemo(() => marked.lexer(text).map(token => token.raw), [text]);
+  const blocks = useMemo(() => blocksOf(text), [text]);
   return (
     <div className="markdown">
       {blocks.map((block, at) => (

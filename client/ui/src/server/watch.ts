@@ -3,7 +3,7 @@
 
 import { useEffect, useSyncExternalStore } from 'react';
 
-import { chats, pendingApprovals, type Approval, type ChatInfo } from './api.ts';
+import { chats, pendingApprovals, Refusal, type Approval, type ChatInfo } from './api.ts';
 
 export interface Seen {
   /** Undefined until the first look succeeded. */
@@ -22,6 +22,8 @@ let seen: Seen = { chats: undefined, pending: undefined, isReachable: true, look
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let looking: Promise<void> | undefined;
+// The one that follows, for those who asked while one was under way.
+let next: Promise<void> | undefined;
 
 function set(next: Partial<Seen>): void {
   seen = { ...seen, ...next };
@@ -40,8 +42,9 @@ async function look(): Promise<void> {
       isReachable: true,
       looks: seen.looks + 1,
     });
-  } catch {
-    set({ isReachable: false });
+  } catch (error) {
+    // Who is refused, as after a session ended, has an answer.
+    set({ isReachable: error instanceof Refusal && error.status < 500 });
   }
   timer = setTimeout(glance, seen.isReachable ? EVERY : EVERY_WHILE_LOST);
 }
@@ -50,9 +53,16 @@ function glance(): void {
   if (!document.hidden) void lookNow();
 }
 
-/** Looks at once; several callers share one look. */
+/** Looks at once, or right after a look that began before; several callers share one. */
 export function lookNow(): Promise<void> {
-  looking ??= look().finally(() => {
+  if (looking !== undefined) {
+    next ??= looking.then(() => {
+      next = undefined;
+      return lookNow();
+    });
+    return next;
+  }
+  looking = look().finally(() => {
     looking = undefined;
   });
   return looking;

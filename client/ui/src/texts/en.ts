@@ -63,7 +63,6 @@ export const en = {
   thoughts: 'Thoughts',
   waiting: 'Waiting for the reply',
   stopped: 'Stopped.',
-  source: 'Source',
   file: 'File',
   agentSpeaks: (name: string) => `${name} speaks`,
   savedFile: (name: string) => `Saved ${name}`,
@@ -91,7 +90,6 @@ export const en = {
   outcomeUnknown:
     'The tool began and nobody knows how it ended. It is not run again by itself. Find out, and record it with “adk-stream approvals resolve”.',
 
-  approvalFor: (tool: string) => `Approval for ${tool}`,
   needsApproval: 'Needs your approval',
   approve: 'Approve',
   deny: 'Deny',
@@ -126,7 +124,6 @@ export const en = {
   remember: 'Always in this chat',
   rememberTold: 'Approves this call, and later calls of the tool in this chat without asking.',
   sending: 'Sending your decision…',
-  answeredWaits: 'It is sent when you have decided the others, too.',
   giveUp: 'Give up waiting',
   waitsForYou: (n: number) => (n === 1 ? 'A call waits for your decision.' : `${n} calls wait for your decision.`),
 
@@ -145,9 +142,7 @@ export const en = {
   dismiss: 'Dismiss',
   notSent: 'Your message did not reach the server. It is back in the field below.',
   notDecided: 'Your decision did not reach the server. Nothing was done; please decide again.',
-  busy: 'A reply is already running in this chat.',
   showReply: 'Show it',
-  replyBroke: 'The reply broke.',
   loadFailed: 'The chat could not be loaded.',
   errorId: (id: string) => `(error ${id})`,
 
@@ -155,13 +150,10 @@ export const en = {
   talkTold: 'Hold this button, or the space bar on it, while you speak.',
   listening: 'Listening…',
   speaking: 'Speaking',
-  voiceOff: 'Voice off',
-  voiceOn: 'Listen to the answers',
   hearing: 'You are saying',
   microphoneRefused:
     'The browser did not give the microphone. Allow it in the address bar, then hold the button again.',
   stopSound: 'Be quiet',
-  playing: (track: string) => `♪ ${track}`,
   stopMusic: 'Stop the music',
 
   inspector: 'Inspector',

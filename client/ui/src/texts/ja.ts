@@ -65,7 +65,6 @@ export const ja: Texts = {
   thoughts: '考えたこと',
   waiting: '返信を待っています',
   stopped: '停止しました。',
-  source: '出典',
   file: 'ファイル',
   agentSpeaks: name => `${name} が話しています`,
   savedFile: name => `${name} を保存しました`,
@@ -93,7 +92,6 @@ export const ja: Texts = {
   outcomeUnknown:
     'ツールは始まりましたが、どう終わったかは誰にもわかりません。自動で再実行されることはありません。結果を確かめて「adk-stream approvals resolve」で記録してください。',
 
-  approvalFor: tool => `${tool} の承認`,
   needsApproval: '承認が必要です',
   approve: '承認',
   deny: '拒否',
@@ -128,7 +126,6 @@ export const ja: Texts = {
   remember: 'このチャットではいつも承認',
   rememberTold: '今回の呼び出しと、このチャットでのこのツールの以後の呼び出しを承認します。',
   sending: '判断を送っています…',
-  answeredWaits: 'ほかの呼び出しも判断すると送信されます。',
   giveUp: '待つのをやめる',
   waitsForYou: n => `${n} 件の呼び出しが判断を待っています。`,
 
@@ -147,9 +144,7 @@ export const ja: Texts = {
   dismiss: '閉じる',
   notSent: 'メッセージはサーバーに届きませんでした。下の欄に戻しました。',
   notDecided: '判断はサーバーに届きませんでした。何も実行されていません。もう一度判断してください。',
-  busy: 'このチャットではすでに返信が進行中です。',
   showReply: '表示する',
-  replyBroke: '返信が途切れました。',
   loadFailed: 'チャットを読み込めませんでした。',
   errorId: id => `（エラー ${id}）`,
 
@@ -157,13 +152,10 @@ export const ja: Texts = {
   talkTold: 'このボタン、またはボタン上でスペースキーを押している間、話せます。',
   listening: '聞いています…',
   speaking: '話しています',
-  voiceOff: '音声オフ',
-  voiceOn: '返事を音声で聞く',
   hearing: 'あなたの発言',
   microphoneRefused:
     'ブラウザーがマイクを許可しませんでした。アドレスバーで許可してから、もう一度ボタンを押してください。',
   stopSound: '静かにする',
-  playing: track => `♪ ${track}`,
   stopMusic: '音楽を止める',
 
   inspector: 'インスペクター',
