@@ -24,6 +24,7 @@ from google.genai import types
 from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
+from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.engine.live_queue import LiveQueue
 from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.errors import NotRunning, ServerFault
@@ -141,8 +142,8 @@ class LiveRun:
         self._asked_to_end = False
         # There is something to read. Apart from the other: there are many events, and whoever only
         # watches how the run stands need not wake for each.
-        self._arrived = anyio.Event()
-        self._changed = anyio.Event()
+        self._arrived = Bell()
+        self._changed = Bell()
         self._take_names(self.names)
 
     @property
@@ -267,7 +268,7 @@ class LiveRun:
         self._add(event)
         self._seen.update(call.id or "" for call in event.get_function_calls())
         self._place_what_can_be()
-        self._tell_arrival()
+        self._arrived.ring()
 
     def _add(self, event: Event) -> None:
         """Add an event to what a turn is to follow: this one, or the next."""
@@ -449,13 +450,8 @@ class LiveRun:
         return max(self._rests_since + longest, self._taken_until)
 
     def _notify(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
-        self._tell_arrival()
-
-    def _tell_arrival(self) -> None:
-        arrived, self._arrived = self._arrived, anyio.Event()
-        arrived.set()
+        self._changed.ring()
+        self._arrived.ring()
 
 
 def run_has_ended() -> NotRunning:
