@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
 
-import { visible } from '../src/approvals/visible.ts';
+import { plain, visible } from '../src/approvals/visible.ts';
 
 // The command line is held to the same file, by tests/server/test_page.py.
 const pairs = JSON.parse(
@@ -23,4 +23,8 @@ test('what is seen anyway stays as it is', () => {
 
 test('a value that is no text is shown as one', () => {
   expect([visible(5), visible(true), visible(undefined)]).toEqual(['5', 'true', 'undefined']);
+});
+
+test('a title keeps its emoji and loses what turns the line', () => {
+  expect(plain('I ❤️ \u202Eyou\n')).toBe('I ❤️ you');
 });

@@ -12,9 +12,21 @@ from adk_stream_protocol.wire.values import JsonValue
 __all__ = ["json_text", "table", "visible"]
 
 _HIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-# Letters and marks that show nothing: fillers, a blank braille cell, variation selectors.
+# Letters and marks that show nothing: joiners, fillers, a blank braille cell, variation selectors.
 _HIDDEN: Final = frozenset(
-    map(chr, [0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10)])
+    map(
+        chr,
+        [
+            0x034F,
+            0x115F,
+            0x1160,
+            *range(0x180B, 0x1810),
+            0x2800,
+            0x3164,
+            0xFFA0,
+            *range(0xFE00, 0xFE10),
+        ],
+    )
 ) | frozenset(map(chr, range(0xE0100, 0xE01F0)))
 
 

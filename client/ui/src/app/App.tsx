@@ -3,7 +3,7 @@ import { changeBgm, getLocation, type BrowserTool } from 'adk-stream-client';
 import { useEffect, useMemo, useState } from 'react';
 
 import { Inbox } from '../approvals/Inbox.tsx';
-import { visible } from '../approvals/visible.ts';
+import { plain, visible } from '../approvals/visible.ts';
 import { ChatPane } from '../chat/ChatPane.tsx';
 import { PageTransport } from '../chat/route.ts';
 import { Inspector } from '../inspector/Inspector.tsx';
@@ -47,7 +47,7 @@ export function App() {
     if (prefs.theme === 'system') delete root.dataset.theme;
     else root.dataset.theme = prefs.theme;
   }, [prefs.language, prefs.theme]);
-  const title = visible(chats?.find(({ id }) => id === chatId)?.title ?? '') || t.newChat;
+  const title = plain(chats?.find(({ id }) => id === chatId)?.title ?? '') || t.newChat;
   useEffect(() => {
     document.title = `${title} · adk-stream`;
   }, [title]);

@@ -1,7 +1,7 @@
 import { Inbox, MessageSquarePlus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 
-import { visible } from '../approvals/visible.ts';
+import { plain } from '../approvals/visible.ts';
 import { deleteChat, type ChatInfo } from '../server/api.ts';
 import { lookNow, useSeen } from '../server/watch.ts';
 import { useTexts } from '../texts/index.ts';
@@ -64,7 +64,7 @@ export function Sidebar({ chatId, onInbox, onLeave }: Props) {
       {chats?.length === 0 && <p className="about">{t.noChats}</p>}
       <ul className="chats">
         {chats?.map(chat => {
-          const title = visible(chat.title) || t.untitled;
+          const title = plain(chat.title) || t.untitled;
           return (
             <li key={chat.id} className={chat.id === chatId ? 'here' : undefined}>
               <a
@@ -76,7 +76,10 @@ export function Sidebar({ chatId, onInbox, onLeave }: Props) {
                 {waiting.has(chat.id) && <span className="dot" role="img" aria-label={t.needsApproval} />}
                 {title}
               </a>
-              <button type="button" className="icon small" onClick={() => setLeaving(chat)}>
+              <button type="button" className="icon small" onClick={() => {
+                  setFault('');
+                  setLeaving(chat);
+                }}>
                 <Trash2 aria-hidden />
                 <span className="unseen">{t.deleteChat(title)}</span>
               </button>
@@ -86,7 +89,7 @@ export function Sidebar({ chatId, onInbox, onLeave }: Props) {
       </ul>
       <SettingsMenu />
       {leaving && (
-        <Dialog title={t.deleteAsk(visible(leaving.title) || t.untitled)} onClose={() => setLeaving(undefined)}>
+        <Dialog title={t.deleteAsk(plain(leaving.title) || t.untitled)} onClose={() => setLeaving(undefined)}>
           <p>{t.deleteTold}</p>
           {fault && (
             <p className="fault" role="alert">

@@ -74,6 +74,8 @@ export function EditForm({ input, schema, onApprove, onCancel, isDisabled }: Pro
             <label htmlFor={field}>{visible(name)}</label>
             {about?.enum ? (
               <select id={field} value={fields[name] ?? ''} onChange={event => set(event.target.value)}>
+                {/* Left out: the tool has a default for it. */}
+                {!(name in input) && <option value="" />}
                 {about.enum.map(choice => {
                   const value = isText(about) ? String(choice) : JSON.stringify(choice);
                   return (

@@ -7,7 +7,7 @@ import { decide, type Approval, type Verdict } from '../server/api.ts';
 import { lookNow, useSeen } from '../server/watch.ts';
 import { useTexts, type Texts } from '../texts/index.ts';
 import { ApprovalCard } from './ApprovalCard.tsx';
-import { visible } from './visible.ts';
+import { plain, visible } from './visible.ts';
 
 /** Everything that waits for a decision, in all chats, as it comes and goes. */
 export function Inbox({ onClose }: { onClose: () => void }) {
@@ -45,7 +45,7 @@ export function Inbox({ onClose }: { onClose: () => void }) {
             <p className="about">
               {chats?.some(({ id }) => id === approval.chatId) ? (
                 <a href={addressOf(approval.chatId)} onClick={onClose}>
-                  {t.openChat}: {visible(chats.find(({ id }) => id === approval.chatId)?.title) || t.untitled}
+                  {t.openChat}: {plain(chats.find(({ id }) => id === approval.chatId)?.title ?? '') || t.untitled}
                 </a>
               ) : (
                 t.askedBy(visible(approval.owner))

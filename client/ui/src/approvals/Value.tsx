@@ -7,6 +7,14 @@ const DEEPEST = 6;
 export function Value({ value, depth = 0 }: { value: unknown; depth?: number }) {
   const t = useTexts();
   if (value === null || value === undefined) return <span className="value none">{t.nothing}</span>;
+  // A browser rounds such a number: it is not what runs, and must not look like it.
+  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return (
+      <span className="value number">
+        ≈ {visible(value)} <em>{t.notExact}</em>
+      </span>
+    );
+  }
   if (typeof value !== 'object') {
     return <span className={`value ${typeof value}`}>{visible(value)}</span>;
   }

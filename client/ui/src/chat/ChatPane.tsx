@@ -27,12 +27,18 @@ interface Props {
 }
 
 const NOTHING: Draft = { text: '', files: [] };
+// What was typed and not sent, by chat, as long as the page is open.
+const drafts = new Map<string, Draft>();
 
 export function ChatPane({ chatId, transport, tools, active, stopped }: Props) {
   const t = useTexts();
   const { mode } = usePrefs();
   const { pending } = useSeen();
-  const [draft, setDraft] = useState(NOTHING);
+  const [draft, setDraft] = useState(() => drafts.get(chatId) ?? NOTHING);
+  useEffect(() => {
+    if (draft === NOTHING) drafts.delete(chatId);
+    else drafts.set(chatId, draft);
+  }, [chatId, draft]);
   const onUnsent = useCallback((text: string, files: FileUIPart[]) => {
     // What was typed meanwhile is not lost for it.
     setDraft(now => ({ text: now.text || text, files: now.files.length > 0 ? now.files : files }));

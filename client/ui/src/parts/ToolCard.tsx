@@ -1,6 +1,7 @@
 // What became of a call: its state, what it was called with, what came of it, and who decided.
 
 import { ChevronRight, CircleAlert, CircleCheck, CircleSlash, CircleHelp, LoaderCircle } from 'lucide-react';
+import { useState } from 'react';
 
 import { Brief, Value } from '../approvals/Value.tsx';
 import { names, visible } from '../approvals/visible.ts';
@@ -34,8 +35,18 @@ export function ToolCard({ part, card, isWaiting }: Props) {
   const state = stateOf(part, card, isWaiting);
   const Icon = ICONS[state];
   const isTurning = Icon === LoaderCircle && state !== 'waiting';
+  const isBad = state === 'failed' || state === 'unknown';
+  // Undefined until the person opens or closes it. What is closed is not drawn: it may be long.
+  const [isOpened, setOpened] = useState<boolean>();
+  const isOpen = isOpened ?? isBad;
   return (
-    <details className={`tool ${state}`} open={state === 'failed' || state === 'unknown'}>
+    <details
+      className={`tool ${state}`}
+      open={isOpen}
+      onToggle={({ currentTarget }) => {
+        if (currentTarget.open !== isOpen) setOpened(currentTarget.open);
+      }}
+    >
       <summary>
         <ChevronRight aria-hidden className="turner" />
         <code>{visible(toolNameOf(part))}</code>
@@ -45,17 +56,21 @@ export function ToolCard({ part, card, isWaiting }: Props) {
           {t.toolStates[state]}
         </span>
       </summary>
-      <h4>{t.input}</h4>
-      <Value value={part.input} />
-      {part.state === 'output-available' && (
+      {isOpen && (
         <>
-          <h4>{t.output}</h4>
-          <Value value={part.output} />
+          <h4>{t.input}</h4>
+          <Value value={part.input} />
+          {part.state === 'output-available' && (
+            <>
+              <h4>{t.output}</h4>
+              <Value value={part.output} />
+            </>
+          )}
+          {part.state === 'output-error' && <p className="fault">{visible(part.errorText)}</p>}
+          {state === 'unknown' && <p className="fault">{t.outcomeUnknown}</p>}
+          <Decided part={part} card={card} />
         </>
       )}
-      {part.state === 'output-error' && <p className="fault">{visible(part.errorText)}</p>}
-      {state === 'unknown' && <p className="fault">{t.outcomeUnknown}</p>}
-      <Decided part={part} card={card} />
     </details>
   );
 }

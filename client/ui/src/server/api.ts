@@ -102,12 +102,14 @@ export class Refusal extends Error {
 /** The server could not be reached. */
 export class Unreachable extends Error {}
 
+// One that hangs must not stop the page from asking again.
+const PATIENCE = 20_000;
+
 async function call(path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, init);
-  } catch (error) {
-    if (init.signal?.aborted) throw error;
+    response = await fetch(path, { signal: AbortSignal.timeout(PATIENCE), ...init });
+  } catch {
     throw new Unreachable('The server does not answer.');
   }
   if (response.ok) return response;

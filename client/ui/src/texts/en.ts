@@ -75,6 +75,7 @@ export const en = {
   input: 'Input',
   output: 'Output',
   nothing: 'nothing',
+  notExact: 'too large to be shown exactly; “adk-stream approvals show” does',
   toolStates: {
     preparing: 'preparing',
     running: 'running',

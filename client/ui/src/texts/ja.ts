@@ -77,6 +77,7 @@ export const ja: Texts = {
   input: '入力',
   output: '出力',
   nothing: 'なし',
+  notExact: '大きすぎて正確に表示できません。「adk-stream approvals show」で確認できます',
   toolStates: {
     preparing: '準備中',
     running: '実行中',
