@@ -17,17 +17,13 @@ _HIDDEN: Final = frozenset(
     map(
         chr,
         [
-            0x034F,
-            0x115F,
-            0x1160,
+            *(0x034F, 0x115F, 0x1160, 0x2800, 0x3164, 0xFFA0),
             *range(0x180B, 0x1810),
-            0x2800,
-            0x3164,
-            0xFFA0,
             *range(0xFE00, 0xFE10),
+            *range(0xE0100, 0xE01F0),
         ],
     )
-) | frozenset(map(chr, range(0xE0100, 0xE01F0)))
+)
 
 
 def visible(text: str) -> str:
