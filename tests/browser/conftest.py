@@ -16,18 +16,18 @@ expect.set_options(timeout=PATIENCE_MS)
 Visit: TypeAlias = Callable[..., Awaitable[ChatPage]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     async with chromium() as browser:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     """The demo with nothing of other tests in it, as fast as it can."""
     folder = tmp_path_factory.mktemp("server")
@@ -35,7 +35,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def slow_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     """The demo at a pace at which a person can stop it."""
     folder = tmp_path_factory.mktemp("slow-server")

@@ -29,6 +29,8 @@ _STORED = frozenset(
         "MemoryTurns",
         "MemoryLog",
         "_Reply",
+        # Each reply that is kept has one.
+        "Bell",
     }
 )
 _MANY = 10_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -70,25 +70,23 @@ class FrameWriter:
         self._send_seconds = send_seconds
         # Ends everything that runs for the socket.
         self._leave = leave
-        # One frame at a time.
-        self._sending = anyio.Lock(fast_acquire=True)
+        # One frame at a time. It lets others run each time it is taken, which a long reply must do.
+        self._sending = anyio.Lock()
 
     async def send(self, *frames: str) -> None:
         """Send frames; does not return if the client has left, or takes none for too long."""
-        await self._within_reason(partial(self._socket.send_text, frame) for frame in frames)
+        for frame in frames:
+            await self._within_reason(partial(self._socket.send_text, frame))
 
     async def close(self, code: int) -> None:
         """Close the socket."""
-        await self._within_reason([partial(self._socket.close, code)])
+        await self._within_reason(partial(self._socket.close, code))
 
-    async def _within_reason(self, writes: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    async def _within_reason(self, write: Callable[[], Awaitable[None]]) -> None:
         try:
             async with self._sending:
-                with anyio.fail_after(self._send_seconds) as patience:
-                    for write in writes:
-                        await write()
-                        # A client may take long for all of them, if it takes one now and then.
-                        patience.deadline = anyio.current_time() + self._send_seconds
+                with anyio.fail_after(self._send_seconds):
+                    await write()
         except TimeoutError:
             # The log does not wait for readers, and neither does this socket: it can be resumed.
             logger.warning("socket dropped")
