@@ -14,10 +14,11 @@ from typing import Any, Literal, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from support.joining import joined
 from support.socket import Socket, opened
 from support.stage import Answered, Stage, user_message
 
-__all__ = ["ROUTES", "Chunks", "Route", "Running", "Teller", "plain", "telling"]
+__all__ = ["ROUTES", "Chunks", "Route", "Running", "Teller", "plain", "read", "telling"]
 
 Route: TypeAlias = Literal["sse", "ws", "live"]
 ROUTES: tuple[Route, ...] = ("sse", "ws", "live")
@@ -213,3 +214,8 @@ def plain(replies: list[Chunks | str]) -> str:
             names.note(chunk)
         told.append("\n".join(json.dumps(names.of(item), ensure_ascii=False) for item in items))
     return "\n\n".join(told) + "\n"
+
+
+def read(told: str) -> list[object]:
+    """Return what `plain` made, with pieces of text joined, for a comparison."""
+    return joined(json.loads(line) if line else "" for line in told.splitlines())

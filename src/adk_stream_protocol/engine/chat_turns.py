@@ -132,9 +132,7 @@ class ChatTurns:
             ChatBusy: another turn runs in the chat.
             TooMany: too many turns of this user run.
         """
-        current = await self.stores.turns.latest(draft.chat_id)
-        is_running = current is not None and current.running
-        if not is_running and await self.stores.turns.running_of(draft.owner) >= self.max_turns:
+        if await self._is_one_too_many(draft):
             raise TooMany(
                 f"{self.max_turns} replies of yours are running already. Wait for one to end, or "
                 "stop it."
@@ -153,6 +151,13 @@ class ChatTurns:
                 code="message_exists",
             )
         return self.reading(began.turn)
+
+    async def _is_one_too_many(self, draft: Draft) -> bool:
+        if await self.stores.turns.running_of(draft.owner) < self.max_turns:
+            return False
+        # In a chat whose turn runs none is added: it is attached to, or in the way.
+        current = await self.stores.turns.latest(draft.chat_id)
+        return current is None or not current.running
 
     async def _is_kept(self, turn: TurnRecord) -> bool:
         """Whether a turn's reply can still be read."""

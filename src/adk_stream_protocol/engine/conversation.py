@@ -144,7 +144,6 @@ class Conversations:
             ClientFault: the request cannot be done; the message says why and what to do.
         """
         chat_id = request.chat_id or await self._unnamed(request, user)
-        await self.check_owner(chat_id, user)
         instruction = interpret(request, await self._held(chat_id, user))
         match instruction:
             case Say():
@@ -550,12 +549,18 @@ class Conversations:
             NotFound: it is another's; a caller cannot tell from one that does not exist.
         """
         owner = await self.stores.turns.owner_of(chat_id)
+        # Rows that were read from a session tell whose it is before its first turn does.
+        calls = await self.stores.calls.of_chat(chat_id) if owner is None else ()
+        self._check_owner(chat_id, user, owner, calls)
+
+    def _check_owner(
+        self, chat_id: ChatId, user: UserId, owner: UserId | None, calls: Iterable[HeldCall]
+    ) -> None:
         if owner is None and (live := self.lives.of(chat_id)) is not None:
             # Someone has begun to speak in it.
             owner = live.scope.owner
         if owner is None:
-            # Rows that were read from a session tell whose it is before its first turn does.
-            owners = {call.owner for call in await self.stores.calls.of_chat(chat_id)}
+            owners = {call.owner for call in calls}
             owner = user if not owners or user in owners else owners.pop()
         if owner != user:
             raise NotFound("No such chat.", code="unknown_chat")
@@ -577,12 +582,18 @@ class Conversations:
         return chats.pop() if chats else ChatId(f"chat-{uuid.uuid4()}")
 
     async def _held(self, chat_id: ChatId, user: UserId) -> Sequence[HeldCall]:
-        """Return the chat's held calls; a session older than the ledger gets its rows now."""
+        """Return the chat's held calls; a session older than the ledger gets its rows now.
+
+        Raises:
+            NotFound: the chat is another's.
+        """
+        owner = await self.stores.turns.owner_of(chat_id)
         known = await self.stores.calls.of_chat(chat_id)
-        if known or await self.stores.turns.latest(chat_id) is not None:
+        self._check_owner(chat_id, user, owner, known)
+        if known or owner is not None:
             return known
-        events = await self.sessions.events(chat_id, user)
-        return await self.preparation.open_missing(chat_id, user, past_turns(events))
+        turns = past_turns(await self.sessions.events(chat_id, user))
+        return await self.preparation.open_missing(chat_id, user, turns) if turns else known
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:

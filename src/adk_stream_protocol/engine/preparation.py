@@ -177,7 +177,8 @@ class Preparation:
 
     async def _prepare_say(self, said: Say, content: types.Content, draft: Draft) -> Turn:
         user_message = MessageId(said.message.id)
-        turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
+        session = await self.sessions.get(draft.chat_id, draft.owner)
+        turns = [] if session is None else past_turns(session.events)
         known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
         again = bool(known) and known[0] is turns[-1] and self._has_failed(known[0])
         if known and not said.edits and not again:
@@ -188,7 +189,9 @@ class Preparation:
             )
         if known:
             await self.rewind(draft, turns, known[0])
-        await self._ensure_session(draft, content)
+        if session is None:
+            # Not otherwise: it would be read again, events and all.
+            await self._ensure_session(draft, content)
         return await self.fresh(draft, content, user_message)
 
     def _has_failed(self, turn: PastTurn) -> bool:

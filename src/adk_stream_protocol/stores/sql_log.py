@@ -152,6 +152,9 @@ class SqlLog:
             if live.visible > after:
                 return Batch(tuple(live.entries[after : live.visible]), ended=False)
             await live.changed.wait()
+            if live.written > len(live.entries):
+                # The table has all of it now, the end included; so has this reader.
+                return Batch(tuple(live.entries[after:]), ended=True)
         return await self._follow(reply_id, after, known=known)
 
     async def _follow(self, reply_id: ReplyId, after: int, *, known: bool) -> Batch | None:

@@ -79,14 +79,15 @@ class SqlTurns:
             where=self._free(turn, repeatable=repeatable, over=over),
         ).returning(TURNS.c.reply_id)
         # Read before the writing transaction: SQLite would not let a stale reader write.
-        previous = await self.latest(turn.chat_id)
+        async with reading(self._engine) as connection:
+            previous = await self._row(connection, turn.chat_id)
+            once = not repeatable and over is None and not rewinds
+            earlier = await self._asked_before(connection, turn, previous) if once else None
         if over is not None and previous is None:
             # The chat was deleted meanwhile: there is nothing to take over.
             return Busy(replace(turn, running=False))
-        if not repeatable and over is None and not rewinds:
-            earlier = await self._asked_before(turn, previous)
-            if earlier is not None:
-                return Attached(earlier)
+        if earlier is not None:
+            return Attached(earlier)
         async with writing(self._engine) as connection:
             if (await connection.execute(take)).scalar_one_or_none() is not None:
                 await self._note_request(connection, turn, over)
@@ -106,11 +107,12 @@ class SqlTurns:
         ended = and_(not_(TURNS.c.running), TURNS.c.owner == turn.owner)
         return ended if repeatable else and_(ended, TURNS.c.key != turn.key)
 
-    async def _asked_before(self, turn: TurnRecord, latest: TurnRecord | None) -> TurnRecord | None:
+    async def _asked_before(
+        self, connection: AsyncConnection, turn: TurnRecord, latest: TurnRecord | None
+    ) -> TurnRecord | None:
         """Return the turn that answered the same request, unless it is the chat's newest."""
         same = and_(REQUESTS.c.chat_id == turn.chat_id, REQUESTS.c.key == digest(turn.key))
-        async with reading(self._engine) as connection:
-            found = (await connection.execute(select(REQUESTS.c.reply_id).where(same))).scalar()
+        found = (await connection.execute(select(REQUESTS.c.reply_id).where(same))).scalar()
         if found is None or latest is None or found == latest.reply_id:
             return None
         return replace(turn, reply_id=ReplyId(found), running=False)

@@ -47,6 +47,7 @@ from adk_stream_protocol.wire.frames import (
     ServerFrame,
     ToolResult,
 )
+from adk_stream_protocol.wire.joining import joined
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
 from adk_stream_protocol.wire.requests import ChatRequest
@@ -287,7 +288,7 @@ class EnvelopeSocket:
             ended = batch.ended
             following.note(batch.entries)
             frames: list[ServerFrame] = []
-            for chunk in self._audience.render(batch.entries):
+            for chunk in joined(self._audience.render(batch.entries)):
                 frame = ChunkFrame(UNNUMBERED, sequence, chunk)
                 self._tape.said(frame, reply.chat_id)
                 frames.append(frame)
