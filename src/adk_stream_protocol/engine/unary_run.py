@@ -13,8 +13,9 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
 )
 from google.adk.events.event import Event
 from google.adk.runners import Runner
-from google.adk.telemetry.context import TelemetryConfig
+from google.adk.telemetry.context import ContentCapturingMode, TelemetryConfig
 from google.genai import types
+from typing_extensions import override
 
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.telemetry import is_heard
@@ -42,8 +43,29 @@ def _telemetry() -> TelemetryConfig:
     """
     if is_heard():
         return TelemetryConfig()
-    # What nobody hears is told in the way whose cost does not grow with the answer.
-    return TelemetryConfig(genai_semconv_stability_opt_in="stable")
+    return _Unheard(
+        # What nobody hears is told in the way whose cost does not grow with the answer.
+        genai_semconv_stability_opt_in="stable",
+        capture_message_content=ContentCapturingMode.NO_CONTENT,
+        adk_experimental_telemetry_opt_in=False,
+    )
+
+
+class _Unheard(TelemetryConfig):
+    """The least, answered at once: ADK asks it several times for every piece of an answer.
+
+    With ADK's own properties that takes 11 microseconds for each, with these 5.
+    """
+
+    @property
+    @override
+    def should_use_experimental_genai_semconv(self) -> bool:
+        return False
+
+    @property
+    @override
+    def resolved_content_capturing_mode(self) -> ContentCapturingMode:
+        return ContentCapturingMode.NO_CONTENT
 
 
 class UnaryRun:
