@@ -27,6 +27,8 @@ NODE_READY := $(NODE_TESTS)/node_modules/.stamp
 CLIENT_READY := $(CLIENT)/node_modules/.stamp
 CLIENT_BUILT := $(CLIENT)/dist/.stamp
 UI_READY := $(UI)/node_modules/.stamp
+AG_UI := benchmarks/.peers/ag-ui-adk/.stamp
+PYDANTIC_AI := benchmarks/.peers/pydantic-ai/.stamp
 NPM_CI := npm ci --no-audit --no-fund --loglevel=error
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
@@ -88,12 +90,20 @@ faults: install ## kill servers by chance; KILLS=5000 CUTS=10000 CYCLES=1000, SE
 	ADK_STREAM_CYCLES=$(CYCLES) $(BIN)/python -m pytest tests/faults/test_leaks.py
 
 # Redis is only there to compare with: its client stays out of .venv.
-bench: $(DEVELOPS) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'
+bench: $(DEVELOPS) $(AG_UI) $(PYDANTIC_AI) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'
 	@command -v redis-server >/dev/null \
 	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet redis-server; }
 	@ls benchmarks/.packages/redis >/dev/null 2>&1 \
 	  || $(PIP) --target benchmarks/.packages 'redis[hiredis]==8.1.0'
 	PYTHONPATH=src:tests:. $(BIN)/python -m benchmarks $(BENCH) --page docs/benchmarks.md
+
+# Other servers to measure against, each with a Python of its own.
+$(AG_UI): PEER = ag-ui-adk==0.11.0 google-adk==2.13.0
+$(PYDANTIC_AI): PEER = pydantic-ai-slim==2.66.0 starlette==1.10.0
+$(AG_UI) $(PYDANTIC_AI):
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet $(PEER) uvicorn==0.54.0
+	@touch $@
 
 build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build

@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from benchmarks.encoding import ENCODING
 from benchmarks.idle_sockets import IDLE_SOCKETS, SOCKET_OPENER
+from benchmarks.idle_streams import IDLE_STREAMS, STREAM_OPENER
 from benchmarks.live import LIVE, LIVE_CLIENT
 from benchmarks.live_waiting import LIVE_WAITING
 from benchmarks.machine import machine_text
@@ -23,15 +25,22 @@ from benchmarks.sampling import measure_here, sample_of
 from benchmarks.servers import Servers
 from benchmarks.setting import Scale, Setting
 from benchmarks.text import TEXT
+from benchmarks.text_growth import TEXT_GROWTH
 from benchmarks.token_log import TOKEN_LOG
 from benchmarks.turn_cost import TURN_COST
 from benchmarks.wake_up import DECIDER, WAKE_UP
 
 _ALL: Final = {
     each.name: each
-    for each in (TEXT, TOKEN_LOG, WAKE_UP, PENDING, TURN_COST, LIVE, LIVE_WAITING, IDLE_SOCKETS)
+    for each in (
+        *(TEXT, TEXT_GROWTH, ENCODING, IDLE_STREAMS),
+        *(TOKEN_LOG, WAKE_UP, PENDING, TURN_COST),
+        *(LIVE, LIVE_WAITING, IDLE_SOCKETS),
+    )
 }
-_HELPERS: Final = {each.name: each for each in (DECIDER, FILLER, LIVE_CLIENT, SOCKET_OPENER)}
+_HELPERS: Final = {
+    each.name: each for each in (DECIDER, FILLER, LIVE_CLIENT, SOCKET_OPENER, STREAM_OPENER)
+}
 """Second processes of a sample; they are run as samples are."""
 
 
@@ -64,6 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.write(f"\n# {name}\n\n{told}\n")
             if options.page is not None:
                 write_section(options.page, name, told)
+                if benchmark.draw is not None:
+                    picture = options.page.with_name(f"{options.page.stem}-{name}.svg")
+                    picture.write_text(benchmark.draw(results), "utf-8")
 
 
 def _only(benchmark: Benchmark, variants: Collection[str]) -> Benchmark:

@@ -25,7 +25,7 @@ from benchmarks.served import opened
 from benchmarks.setting import Setting
 from benchmarks.web import Usage, served_app
 
-__all__ = ["IDLE_SOCKETS", "SOCKET_OPENER"]
+__all__ = ["IDLE_SOCKETS", "SOCKET_OPENER", "allow_files"]
 
 _NAMES: Final = {
     "bare": "a socket that only listens, in FastAPI",
@@ -42,7 +42,7 @@ def _count(setting: Setting) -> int:
     return setting.sized(5000, 20)
 
 
-def _allow_files(count: int) -> None:
+def allow_files(count: int) -> None:
     """Let this process have as many sockets, and some files besides."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = count + 1000
@@ -52,7 +52,7 @@ def _allow_files(count: int) -> None:
 
 async def _open(variant: str, setting: Setting) -> Sample:
     """Be the second process: open sockets, do nothing, and ask what that costs."""
-    _allow_files(_count(setting))
+    allow_files(_count(setting))
     async with httpx.AsyncClient(base_url=setting.url, timeout=60) as http:
         usage = Usage(http)
         # What is compiled and cached is not what a socket takes.
@@ -128,7 +128,7 @@ async def _app(variant: str, setting: Setting) -> AsyncIterator[FastAPI]:
 
 
 async def _measure(variant: str, setting: Setting) -> Sample:
-    _allow_files(_count(setting))
+    allow_files(_count(setting))
     async with _app(variant, setting) as app, served_app(app) as url:
         return await measure_beside(SOCKET_OPENER, variant, replace(setting, url=url))
 

@@ -37,6 +37,8 @@ class Benchmark:
     measure: Callable[[str, Setting], Awaitable[Sample]]
     tell: Callable[[Results], str]
     """Returns the outcome as Markdown; variants that could not run are missing."""
+    draw: Callable[[Results], str] | None = None
+    """Returns the outcome as SVG; None: it is only told."""
 
 
 def order_of(variants: Sequence[str], rounds: int) -> Iterator[tuple[int, str]]:

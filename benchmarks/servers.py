@@ -16,10 +16,13 @@ from typing import Final
 from benchmarks.setting import Setting
 from support.postgres import PostgresServer, postgres_server
 
-__all__ = ["PACKAGES", "Servers", "cpu_seconds"]
+__all__ = ["PACKAGES", "PEERS", "Servers", "cpu_seconds", "peer_python"]
 
 PACKAGES: Final = Path(__file__).parent / ".packages"
 """Where `make bench` puts the Redis client."""
+
+PEERS: Final = ("ag-ui-adk", "pydantic-ai")
+"""Servers of others. Each is installed by `make bench` beside a Python of its own."""
 
 _DURABLE: Final = "-c fsync=on -c synchronous_commit=on"
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -38,6 +41,8 @@ class Servers:
 
     def has(self, variant: str) -> bool:
         """Whether what the variant needs is installed."""
+        if variant in PEERS:
+            return peer_python(variant).exists()
         if not variant.startswith("redis-"):
             return True
         return shutil.which("redis-server") is not None and PACKAGES.exists()
@@ -70,6 +75,11 @@ class Servers:
             served = self.until_end.enter_context(_redis_server(folder, appendfsync))
             self._redis[appendfsync] = served
         return self._redis[appendfsync]
+
+
+def peer_python(peer: str) -> Path:
+    """Return the Python that a peer is installed in."""
+    return Path(__file__).parent / ".peers" / peer / "bin" / "python"
 
 
 def cpu_seconds(server: int) -> float:

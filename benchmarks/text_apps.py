@@ -21,11 +21,13 @@ from google.adk.cli.fast_api import get_fast_api_app
 from google.adk.cli.utils.base_agent_loader import BaseAgentLoader
 from google.adk.events.event import Event
 from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from adk_stream_protocol.server.identity import LOCAL_USER
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
 from benchmarks.served import opened
@@ -33,10 +35,13 @@ from benchmarks.setting import Setting
 from benchmarks.talkers import APP, USER
 from benchmarks.text_model import text_agent
 
-__all__ = ["BARE", "OURS", "text_app"]
+__all__ = ["BARE", "FILL", "OURS", "past", "text_app"]
 
 BARE: Final = "/bench/bare"
 """Runs ADK's loop alone: `text` in as many `clients` at once."""
+
+FILL: Final = "/bench/fill"
+"""Makes a `chat` in which something was said before, in as many `events`."""
 
 OURS: Final = ("memory", "sqlite", "postgres")
 
@@ -60,12 +65,34 @@ async def text_app(variant: str, setting: Setting) -> AsyncIterator[FastAPI]:
         )
     else:
         async with opened(variant, setting) as database:
-            yield create_app(
+            app = create_app(
                 text_agent(),
                 settings=Settings(max_turns=_MANY),
                 services=Services(sessions=database.sessions),
                 stores=database.stores,
             )
+            _add_fill(app, database.sessions, LOCAL_USER)
+            yield app
+
+
+def past(count: int) -> list[Event]:
+    """Return what was said in a chat: a line of the user's, a line of the model's, and so on."""
+    events: list[Event] = []
+    for number in range(count):
+        is_model = number % 2 == 1
+        part = types.Part(text=f"line {number}")
+        content = types.Content(role="model" if is_model else "user", parts=[part])
+        author, turn = APP if is_model else "user", f"turn-{number // 2}"
+        events.append(Event(author=author, invocation_id=turn, content=content))
+    return events
+
+
+def _add_fill(app: FastAPI, sessions: BaseSessionService, user: str) -> None:
+    @app.get(FILL)
+    async def fill(chat: str, events: int) -> None:
+        session = await sessions.create_session(app_name=APP, user_id=user, session_id=chat)
+        for event in past(events):
+            await sessions.append_event(session, event)
 
 
 class _OneAgent(BaseAgentLoader):
@@ -82,14 +109,14 @@ class _Loop:
     """`async for event in runner.run_async(...)`, with ADK's defaults."""
 
     def __init__(self) -> None:
-        self._sessions = InMemorySessionService()
+        self.sessions = InMemorySessionService()
         self._runner = Runner(
-            app=App(name=APP, root_agent=text_agent()), session_service=self._sessions
+            app=App(name=APP, root_agent=text_agent()), session_service=self.sessions
         )
 
     async def texts(self, chat: str, said: str) -> AsyncGenerator[str, None]:
         """Have a turn, an approval included; yield the text of each event, which may be none."""
-        find, make = self._sessions.get_session, self._sessions.create_session
+        find, make = self.sessions.get_session, self.sessions.create_session
         if await find(app_name=APP, user_id=USER, session_id=chat) is None:
             await make(app_name=APP, user_id=USER, session_id=chat)
         part: types.Part | None = types.Part(text=said)
@@ -119,6 +146,7 @@ def _approval_of(event: Event) -> types.Part | None:
 
 def _bare() -> FastAPI:
     app, loop = FastAPI(), _Loop()
+    _add_fill(app, loop.sessions, USER)
 
     async def one(said: str, chat: str) -> None:
         async with aclosing(loop.texts(chat, said)) as texts:

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from benchmarks.talkers import APP, USER
-from benchmarks.text_apps import BARE
+from benchmarks.text_apps import BARE, FILL, past
 
 __all__ = ["Heard", "Refused", "TextClient"]
 
@@ -52,9 +52,9 @@ class TextClient:
         heard = await self._exchange("GET", path, None)
         return heard.body
 
-    async def bare(self, text: str, clients: int) -> tuple[float, float, float]:
+    async def bare(self, text: str, clients: int, *, chat: str) -> tuple[float, float, float]:
         """Let the server's process run ADK's loop alone."""
-        path = f"{BARE}?clients={clients}&text={text.replace(' ', '%20')}"
+        path = f"{BARE}?clients={clients}&text={text.replace(' ', '%20')}&chat={chat}"
         wall, cpu, first = json.loads(await self.get(path))
         return wall, cpu, first
 
@@ -66,8 +66,23 @@ class TextClient:
             await self._exchange("POST", path, {})
         return chat
 
+    async def filled(self, events: int) -> str:
+        """Return a chat in which something was said before, in as many events."""
+        chat = f"chat-{uuid.uuid4()}"
+        if self._variant == "adk":
+            said = [event.model_dump(mode="json", exclude_none=True) for event in past(events)]
+            body = {"session_id": chat, "events": said}
+            await self._exchange("POST", f"/apps/{APP}/users/{USER}/sessions", body)
+        else:
+            await self.get(f"{FILL}?chat={chat}&events={events}")
+        return chat
+
     async def say(self, chat: str, text: str) -> Heard:
         """Have a turn, an approval included; fails unless the reply came to its end."""
+        if self._variant == "ag-ui-adk":
+            heard = await self._post_to_ag_ui(chat, text)
+            _check(heard, text)
+            return heard
         if self._variant == "adk":
             heard = await self._post_to_adk(chat, {"text": text})
             if text == "approval":
@@ -107,6 +122,18 @@ class TextClient:
             "streaming": True,
         }
         return await self._exchange("POST", "/run_sse", body)
+
+    async def _post_to_ag_ui(self, chat: str, text: str) -> Heard:
+        body = {
+            "threadId": chat,
+            "runId": f"run-{uuid.uuid4()}",
+            "state": {},
+            "messages": [{"id": f"user-{uuid.uuid4()}", "role": "user", "content": text}],
+            "tools": [],
+            "context": [],
+            "forwardedProps": {},
+        }
+        return await self._exchange("POST", "/api/chat", body)
 
     async def _post_to_chat(
         self, chat: str, message: str, role: str, part: Mapping[str, object]

@@ -1,15 +1,12 @@
 """A model that needs no network and says as much as it is asked for, as fast as it is taken.
 
-`text 2000` is answered in 2,000 pieces. `paced 100 30` is answered in 100 pieces, 30 a second; each
-piece says when it was due, so that whoever reads it knows how late it is. `tool` and `approval`
-call a tool and then say a few words. It imports nothing of ours: peers run it, too.
+`tool` and `approval` call a tool and then say a few words. Everything else is as `text_pieces` has
+it. It imports nothing of ours: peers run it, too.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from google.adk.agents.llm_agent import LlmAgent
@@ -19,28 +16,13 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
 
-__all__ = ["pieces", "text_agent"]
+from benchmarks.text_pieces import pieces
 
-_AFTER_TOOL: Final = 50
+__all__ = ["text_agent"]
+
 _USAGE: Final = types.GenerateContentResponseUsageMetadata(
     prompt_token_count=7, candidates_token_count=3, total_token_count=10
 )
-
-
-async def pieces(asked: str) -> AsyncIterator[str]:
-    """Yield the pieces that are asked for."""
-    kind, *numbers = asked.split()
-    count = int(numbers[0]) if numbers else _AFTER_TOOL
-    began = time.monotonic()
-    for number in range(count):
-        if kind == "paced":
-            due = began + number / float(numbers[1])
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
-            yield f"due{due:.6f} "
-        else:
-            # As from a socket: others get a turn in between.
-            await asyncio.sleep(0)
-            yield f"word{number} "
 
 
 async def add(a: int, b: int) -> dict[str, int]:

@@ -33,6 +33,9 @@ def test_every_benchmark_measures_and_tells_in_the_sections_of_its_page(tmp_path
     tables = told.split("\n# ")[1:]
     assert [each.partition("\n")[0] for each in tables] == [
         "text",
+        "text-growth",
+        "encoding",
+        "idle-streams",
         "token-log",
         "wake-up",
         "pending",
@@ -44,6 +47,7 @@ def test_every_benchmark_measures_and_tells_in_the_sections_of_its_page(tmp_path
     written = page.read_text("utf-8")
     assert all(each.partition("\n")[2].strip() in written for each in tables)
     assert "1 round" in written
+    assert (tmp_path / "benchmarks-text.svg").read_text("utf-8").startswith("<svg")
 
 
 def test_a_sample_is_taken_by_a_process_of_its_own(tmp_path: Path) -> None:
