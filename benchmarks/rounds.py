@@ -37,6 +37,8 @@ class Benchmark:
     measure: Callable[[str, Setting], Awaitable[Sample]]
     tell: Callable[[Results], str]
     """Returns the outcome as Markdown; variants that could not run are missing."""
+    has_own_server: bool = False
+    """What is measured is a process of its own already; a sample's would only take time."""
     draw: Callable[[Results], str] | None = None
     """Returns the outcome as SVG; None: it is only told."""
 

@@ -149,4 +149,4 @@ def _times(found: Figure, floor: Mapping[str, Figure] | None, name: str) -> str:
     return "-" if floor is None else ratio(found, floor[name])
 
 
-TEXT: Final = Benchmark("text", tuple(TEXT_NAMES), _measure, _tell, _draw)
+TEXT: Final = Benchmark("text", tuple(TEXT_NAMES), _measure, _tell, has_own_server=True, draw=_draw)

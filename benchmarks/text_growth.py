@@ -73,4 +73,4 @@ def _tell(results: Results) -> str:
     return f"{lengths}\n{histories}"
 
 
-TEXT_GROWTH: Final = Benchmark("text-growth", _VARIANTS, _measure, _tell)
+TEXT_GROWTH: Final = Benchmark("text-growth", _VARIANTS, _measure, _tell, has_own_server=True)
