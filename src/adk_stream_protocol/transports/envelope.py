@@ -47,7 +47,6 @@ from adk_stream_protocol.wire.frames import (
     ServerFrame,
     ToolResult,
 )
-from adk_stream_protocol.wire.joining import joined
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
 from adk_stream_protocol.wire.requests import ChatRequest
@@ -288,7 +287,7 @@ class EnvelopeSocket:
             ended = batch.ended
             following.note(batch.entries)
             frames: list[ServerFrame] = []
-            for chunk in joined(self._audience.render(batch.entries)):
+            for chunk in self._audience.render(batch.entries):
                 frame = ChunkFrame(UNNUMBERED, sequence, chunk)
                 self._tape.said(frame, reply.chat_id)
                 frames.append(frame)

@@ -15,7 +15,6 @@ from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.transports.taping import Tape
 from adk_stream_protocol.wire.chunks import encode
 from adk_stream_protocol.wire.frames import UNNUMBERED, ChunkFrame, Ended, ServerFrame, Started
-from adk_stream_protocol.wire.joining import joined
 from adk_stream_protocol.wire.profiles import Audience
 
 __all__ = ["HEADERS", "EventStream"]
@@ -104,7 +103,7 @@ class EventStream(Response):
 
     def _events(self, batch: Batch) -> bytes:
         """Return all that is ready as one piece: a send per chunk costs more than the chunk."""
-        chunks = list(joined(self._audience.render(batch.entries)))
+        chunks = list(self._audience.render(batch.entries))
         for chunk in chunks if self._tape is not None else ():
             self._note(ChunkFrame(UNNUMBERED, 0, chunk))
         text = "".join(f"data: {encode(chunk)}\n\n" for chunk in chunks)

@@ -45,7 +45,6 @@ from adk_stream_protocol.wire.frames import (
     ServerFrame,
     Started,
 )
-from adk_stream_protocol.wire.joining import joined
 from adk_stream_protocol.wire.profiles import Audience
 
 __all__ = ["ChatSocket"]
@@ -220,7 +219,7 @@ class ChatSocket:
             batch = await reply.next()
             ended = batch.ended
             frames: list[ServerFrame] = []
-            for chunk in joined(self._audience.render(batch.entries)):
+            for chunk in self._audience.render(batch.entries):
                 if isinstance(chunk, StartChunk):
                     # A replay begins its message once: at each start, ai 7.0.135 to 7.0.137 drop
                     # what they have of it.
