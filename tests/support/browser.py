@@ -28,6 +28,8 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
+    # Containers often have little of it, and Chromium then dies without a word.
+    "--disable-dev-shm-usage",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
