@@ -18,6 +18,7 @@ export { changeBgm, getLocation, type Location, type Player } from './browserAct
 export { sendWhenAnswered, type SendWhenAnsweredOptions } from './sendWhenAnswered.js';
 export {
   CONFIRMATION_TOOL,
+  QUESTION_TOOL,
   confirmedCallOf,
   isConfirmation,
   isSettled,

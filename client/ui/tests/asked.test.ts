@@ -69,3 +69,14 @@ test.each([
   const part = payment({ state: 'output-error', errorText: 'no' }) as unknown as ToolPart;
   expect(stateOf(part, { status } as Card, false)).toBe(state);
 });
+
+test.each([
+  [{ confirmed: false }, 'denied'],
+  [{ confirmed: false, outcome: 'expired' }, 'expired'],
+  [{ confirmed: false, outcome: 'cancelled' }, 'cancelled'],
+  [{ confirmed: true }, 'failed'],
+])('in the profile adk, a call that ended with an error after %j is %s', (output, state) => {
+  const call = payment({ state: 'output-error', errorText: 'whatever the server says' });
+  const told = message(call, confirmation({ state: 'output-available', output }));
+  expect(stateOf(call as unknown as ToolPart, cardsOf(told).get('call-1'), false)).toBe(state);
+});

@@ -19,6 +19,7 @@ from typing import Final
 import anyio
 from anyio.to_thread import run_sync
 
+from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.errors import AdkStreamError, BadRequest, trace_of
 from adk_stream_protocol.identifiers import ChatId, RequestId
 from adk_stream_protocol.recording import (
@@ -94,7 +95,7 @@ class Recorder:
         self._waiting: deque[_Noted] = deque()
         # How many were left out since something was last written.
         self._left_out = 0
-        self._more = anyio.Event()
+        self._more = Bell()
         # When the recording began; None: it has not, or it has ended.
         self._began: float | None = None
 
@@ -127,7 +128,7 @@ class Recorder:
                 finally:
                     # What was said last is still written.
                     self._began = None
-                    self._wake()
+                    self._more.ring()
 
     def _note(
         self,
@@ -147,11 +148,7 @@ class Recorder:
             said = replace(said, request=last)
         name = None if request is None else "-".join(filter(None, (connection, request)))
         self._waiting.append(_Noted(time.monotonic() - self._began, said, chat, name))
-        self._wake()
-
-    def _wake(self) -> None:
-        more, self._more = self._more, anyio.Event()
-        more.set()
+        self._more.ring()
 
     async def _write_all(self, file: FileIO) -> None:
         thread = anyio.CapacityLimiter(1)

@@ -1,13 +1,13 @@
 // What of a message waits for the person or for this browser, in both profiles.
 
-import { getToolName, isToolUIPart, type DynamicToolUIPart, type ToolUIPart, type UIMessage } from 'ai';
+import { confirmedCallOf, isConfirmation, QUESTION_TOOL, toolNameOf } from 'adk-stream-client';
+import { isToolUIPart, type DynamicToolUIPart, type ToolUIPart, type UIMessage } from 'ai';
 
-import type { Card } from '../server/api.ts';
+import type { Card, Status } from '../server/api.ts';
 
 export type ToolPart = ToolUIPart | DynamicToolUIPart;
 
-export const CONFIRMATION = 'adk_request_confirmation';
-export const QUESTION = 'adk_request_input';
+export { isConfirmation, toolNameOf };
 
 /** A call that waits for a decision. */
 export interface Asked {
@@ -25,9 +25,14 @@ interface Confirmation {
   toolConfirmation?: { hint?: string };
 }
 
+/** What a confirmation was answered with; `outcome`: nobody decided. */
+interface Answer {
+  confirmed?: boolean;
+  outcome?: Status;
+  reason?: string;
+}
+
 export const toolsOf = (message: UIMessage): ToolPart[] => message.parts.filter(isToolUIPart);
-export const toolNameOf = (part: ToolPart): string => getToolName(part);
-export const isConfirmation = (part: ToolPart): boolean => toolNameOf(part) === CONFIRMATION;
 
 /** Returns what a part asks the person to decide; undefined if it asks nothing. */
 export function askedBy(part: ToolPart): Asked | undefined {
@@ -71,20 +76,32 @@ const isAskedAndAnswered = (call: ToolPart, message: UIMessage): boolean =>
     part =>
       isConfirmation(part) &&
       part.state === 'output-available' &&
-      (part.input as Confirmation).originalFunctionCall?.id === call.toolCallId,
+      confirmedCallOf(part.input) === call.toolCallId,
   );
 
 /** Says whether the agent's question waits for an answer. */
 export const isQuestion = (part: ToolPart): boolean =>
-  toolNameOf(part) === QUESTION && part.state === 'input-available';
+  toolNameOf(part) === QUESTION_TOOL && part.state === 'input-available';
 
 /** Returns the calls that an ADK confirmation of this message asks for and that nobody answered. */
 export const callsAskedFor = (message: UIMessage): Set<string> =>
   new Set(asksOf(message).map(({ callId }) => callId));
 
-/** Returns the cards of a message by the id of their call: one that a policy decided has no approval. */
+/**
+ * Returns the cards of a message by the id of their call: one that a policy decided has no approval.
+ *
+ * The profile `adk` has none; what a confirmation was answered with tells how its call was decided.
+ */
 export function cardsOf(message: UIMessage): Map<string, Card> {
   const cards = new Map<string, Card>();
+  for (const part of toolsOf(message)) {
+    const toolCallId = isConfirmation(part) ? confirmedCallOf(part.input) : undefined;
+    if (toolCallId === undefined || part.state !== 'output-available') continue;
+    const { confirmed, outcome, reason } = (part.output ?? {}) as Answer;
+    const status = outcome ?? (confirmed ? 'approved' : 'denied');
+    const toolName = (part.input as Confirmation).originalFunctionCall?.name ?? '';
+    cards.set(toolCallId, { toolCallId, toolName, status, ...(reason && { reason }) });
+  }
   for (const part of message.parts) {
     if (part.type !== 'data-approval') continue;
     const card = (part as { data: Card }).data;

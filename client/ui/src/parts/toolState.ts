@@ -1,8 +1,10 @@
 import type { ToolPart } from '../chat/asked.ts';
-import type { Card } from '../server/api.ts';
+import type { Card, Status } from '../server/api.ts';
 import type { Texts } from '../texts/en.ts';
 
 export type ToolState = keyof Texts['toolStates'];
+
+const UNDONE: ReadonlySet<Status> = new Set(['denied', 'expired', 'cancelled', 'unknown']);
 
 /** Returns what a call's state is called: the ledger knows more than the part. */
 export function stateOf(part: ToolPart, card: Card | undefined, isWaiting: boolean): ToolState {
@@ -18,22 +20,9 @@ export function stateOf(part: ToolPart, card: Card | undefined, isWaiting: boole
     case 'output-denied':
       return 'denied';
     case 'output-error':
-      if (card?.status === 'expired' || card?.status === 'cancelled' || card?.status === 'unknown') {
-        return card.status;
-      }
-      return card === undefined ? toldBy(part.errorText) : 'failed';
+      // In the profile `adk` a denial is an error, too.
+      return card !== undefined && UNDONE.has(card.status) ? (card.status as ToolState) : 'failed';
     default:
       return isWaiting ? 'waiting' : 'running';
   }
 }
-
-// The profile `adk` has no cards; the server's own words tell what became of a call there.
-const OUTCOMES: readonly [string, ToolState][] = [
-  ['User denied execution', 'denied'],
-  ['Denied by policy;', 'denied'],
-  ['No decision came in time;', 'expired'],
-  ['The call was cancelled before a decision;', 'cancelled'],
-];
-
-const toldBy = (errorText: string): ToolState =>
-  OUTCOMES.find(([words]) => errorText.startsWith(words))?.[1] ?? 'failed';
