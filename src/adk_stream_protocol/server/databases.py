@@ -27,6 +27,7 @@ from adk_stream_protocol.stores.opening import (
     stores_in,
 )
 from adk_stream_protocol.stores.sql import Keeping
+from adk_stream_protocol.stores.sqlite_connection import sqlite_creator
 
 __all__ = ["OpenDatabase", "connect", "open_database"]
 
@@ -97,7 +98,8 @@ def _sessions(database: Database) -> BaseSessionService:
         # SQLite lets in one writer, and whoever waits for it is served by chance: among many chats
         # some would wait for too long. In the pool they stand in line.
         alone = {"pool_size": 1, "max_overflow": 0, "pool_timeout": _PATIENCE}
-        return DatabaseSessionService(url, **alone, connect_args={"timeout": _PATIENCE})
+        creator = sqlite_creator(str(database.path), timeout=_PATIENCE)
+        return DatabaseSessionService(url, **alone, async_creator=creator)
     return DatabaseSessionService(url)
 
 

@@ -23,6 +23,7 @@ from adk_stream_protocol.stores.sql_calls import SqlCalls
 from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import migrate
 from adk_stream_protocol.stores.sql_turns import SqlTurns
+from adk_stream_protocol.stores.sqlite_connection import sqlite_creator
 
 __all__ = ["Keeping", "postgres_stores", "sqlite_stores"]
 
@@ -45,7 +46,8 @@ class Keeping:
 
 def sqlite_stores(path: str, keeping: Keeping | None = None) -> Stores:
     """Return stores in a file that this process alone has open."""
-    engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
+    url = f"sqlite+aiosqlite:///{path}"
+    engine = create_async_engine(url, async_creator=sqlite_creator(path))
     event.listen(engine.sync_engine, "connect", _durable)
     return _stores(engine, MemoryWake(), keeping or Keeping(), alone=True)
 
