@@ -37,7 +37,7 @@ async def test_the_same_message_to_both_servers_is_one_turn(
         one, two = await post_to_all([tab_a, tab_b], body)
         assert one == two
         assert one[0] == 200
-        assert '"delta":"there."' in one[1]
+        assert 'there."' in one[1]
         history = await tab_b.history(chat)
         assert [message["role"] for message in history] == ["user", "assistant"]
         assert history[0]["id"] == body["messages"][0]["id"]

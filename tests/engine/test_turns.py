@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -336,3 +337,24 @@ async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:
     assert joined(again.chunks) == joined(back.chunks)
     messages = (await stage.http.get("/api/chats/c")).json()["messages"]
     assert messages[0]["parts"] == [{"type": "text", "text": "hi"}]
+
+
+class CountedSessions(InMemorySessionService):
+    """Counts how often a chat is read, events and all."""
+
+    reads = 0
+
+    async def get_session(self, **asked: Any) -> Session | None:
+        self.reads += 1
+        return await super().get_session(**asked)
+
+
+async def test_a_chat_is_read_once_for_a_turn() -> None:
+    sessions = CountedSessions()
+    async with staged(services=Services(sessions=sessions)) as stage:
+        await stage.say("c", "hi")
+        sessions.reads = 0
+        told = await stage.say("c", "hello")
+        assert told.text == "Hello again."
+        assert sessions.reads == 1
+        assert len(stage.model.prompts[-1]) == 3

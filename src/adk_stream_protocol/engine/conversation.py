@@ -473,8 +473,9 @@ class Conversations:
             return None
         if live is None or live.scope.owner != user:
             await self.check_owner(chat_id, user)
-            now = await self.stores.calls.now()
-            await self.sessions.ensure(chat_id, user, said=_VOICE, now=now)
+            if await self.sessions.get(chat_id, user) is None:
+                now = await self.stores.calls.now()
+                await self.sessions.make(chat_id, user, said=_VOICE, now=now)
         return await self.lives.aloud(user, chat_id)
 
     async def _latest(self, chat_id: ChatId) -> TurnRecord | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from google.adk.events.event import Event
+from google.adk.sessions.session import Session
 from google.genai import types
 
 from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
@@ -189,10 +190,10 @@ class Preparation:
             )
         if known:
             await self.rewind(draft, turns, known[0])
+            return await self.fresh(draft, content, user_message)
         if session is None:
-            # Not otherwise: it would be read again, events and all.
-            await self._ensure_session(draft, content)
-        return await self.fresh(draft, content, user_message)
+            session = await self._make_session(draft, content)
+        return await self.fresh(draft, content, user_message, session=session)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -200,7 +201,8 @@ class Preparation:
         return translator.failed or len(told) == 1
 
     async def _prepare_regenerate(self, asked: Regenerate, draft: Draft) -> Turn:
-        turns = past_turns(await self.sessions.events(draft.chat_id, draft.owner))
+        session = await self.sessions.get(draft.chat_id, draft.owner)
+        turns = [] if session is None else past_turns(session.events)
         target = _target(turns, asked)
         if target is not None and target.said is not None:
             await self.rewind(draft, turns, target)
@@ -209,8 +211,9 @@ class Preparation:
             raise BadRequest("There is no message to answer again.", code="nothing_to_regenerate")
         # The server never saw the message: its first request failed before it was stored.
         content = user_content(asked.message, self.content_limits)
-        await self._ensure_session(draft, content)
-        return await self.fresh(draft, content, MessageId(asked.message.id))
+        if session is None:
+            session = await self._make_session(draft, content)
+        return await self.fresh(draft, content, MessageId(asked.message.id), session=session)
 
     async def _prepare_continuation(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
@@ -285,12 +288,24 @@ class Preparation:
         message: MessageId | None = None,
         *,
         live: bool = False,
+        session: Session | None = None,
     ) -> Turn:
-        """Return a turn that answers what the user said; `live` counts if no route picked."""
+        """Return a turn that answers what the user said.
+
+        Args:
+            draft: the turn that was asked for.
+            content: what the user said.
+            user_message: its id.
+            message: the id of the answer; None: a new one.
+            live: whether it runs live, if no route picked.
+            session: what the chat holds; None: that is to be read anew.
+        """
         message = message or MessageId(f"msg-{uuid.uuid4()}")
         translator = EventTranslator(message, self.options)
         past = PastTurn(InvocationId(""), message, user_message, live=live)
         scope, runs = await self.modes.runs(draft, past, [content])
+        if scope.live is None:
+            scope.session = session
         opening = [OwnBegins(), *translator.begin()]
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
@@ -335,9 +350,9 @@ class Preparation:
             keep_text=keep_text,
         )
 
-    async def _ensure_session(self, draft: Draft, content: types.Content) -> None:
+    async def _make_session(self, draft: Draft, content: types.Content) -> Session:
         now = await self.ledger.calls.now()
-        await self.sessions.ensure(draft.chat_id, draft.owner, said=content, now=now)
+        return await self.sessions.make(draft.chat_id, draft.owner, said=content, now=now)
 
     async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
         """Take back a turn and all since, and the calls that wait in them."""

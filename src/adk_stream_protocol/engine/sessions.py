@@ -49,12 +49,10 @@ class Sessions:
         session = await self.get(chat_id, owner)
         return [] if session is None else session.events
 
-    async def ensure(
+    async def make(
         self, chat_id: ChatId, owner: UserId, *, said: types.Content, now: float
-    ) -> None:
-        """Make the chat's session if there is none yet, titled after what was said first."""
-        if await self.get(chat_id, owner) is not None:
-            return
+    ) -> Session:
+        """Make the chat's session, titled after what was said first; return it."""
         service = self.runner.session_service
         session = await service.create_session(
             app_name=self.runner.app_name, user_id=owner, session_id=chat_id
@@ -65,6 +63,7 @@ class Sessions:
         await service.append_event(
             session, Event(author="user", actions=EventActions(state_delta=state))
         )
+        return session
 
     async def describe(self, chat_id: ChatId, owner: UserId) -> tuple[ChatInfo, Sequence[Event]]:
         """Return the chat and its events.

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import anyio
 from google.adk.events.event import Event
+from google.adk.sessions.session import Session
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
@@ -97,6 +98,8 @@ class RunScope:
     """The calls that run with changed arguments, which the model is yet to be told of."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
+    session: Session | None = None
+    """What was read of the chat when its turn was prepared, for ADK's first read; None: nothing."""
     start: Start | None = None
     """Starts what the run does beside; None: a live run, whose turns end before it."""
     stored: Callable[[], Awaitable[None]] | None = None
