@@ -242,7 +242,8 @@ def _text_of(response: LlmResponse) -> _Text | None:
     part = content.parts[0]
     if not part.text or not part.model_fields_set <= _TEXT or type(response) is not LlmResponse:
         return None
-    if any(value is not None for name, value in response if name not in _JOINED):
+    more = response.model_fields_set - _JOINED
+    if more and any(getattr(response, name) is not None for name in more):
         return None
     return _Text(part.text, bool(part.thought), content.role, response.model_version)
 
