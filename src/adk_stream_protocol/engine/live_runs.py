@@ -27,6 +27,7 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
 from google.adk.events.event import Event
 from google.genai import types
 
+from adk_stream_protocol.engine.live_joining import joins_pieces
 from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, run_has_ended
 from adk_stream_protocol.engine.live_turn import LiveTurn
 from adk_stream_protocol.engine.sessions import Sessions
@@ -237,8 +238,9 @@ class LiveRuns:
 
     def _open(self, owner: UserId, chat_id: ChatId) -> LiveRun:
         listeners = self._listeners.setdefault((owner, chat_id), [])
+        runner = self.sessions.runner
         live = LiveRun(
-            self.sessions.runner,
+            runner,
             owner=owner,
             chat_id=chat_id,
             config=self._config(sound=bool(listeners)),
@@ -246,6 +248,7 @@ class LiveRuns:
             spoke=self.spoke,
             store=self._store,
             listeners=listeners,
+            joins=joins_pieces(runner.agent, runner.plugin_manager.plugins),
         )
         for _ in range(self._present[chat_id]):
             live.enter()
