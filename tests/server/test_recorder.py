@@ -183,7 +183,7 @@ async def test_words_are_kept_where_asked_for_and_secrets_are_not(file: Path) ->
     text = text_of(file)
 
     assert "My password: xxxxxxx" in text
-    assert '"delta":"Hel"' in text
+    assert '"delta":"Hel' in text
     assert "redacted" not in text
 
 

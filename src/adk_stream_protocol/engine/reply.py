@@ -9,7 +9,11 @@ from typing import Final
 
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
 from adk_stream_protocol.ports import Batch, Log
-from adk_stream_protocol.wire.chunks import ToolOutputAvailableChunk, ToolOutputErrorChunk
+from adk_stream_protocol.wire.chunks import (
+    StartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputErrorChunk,
+)
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonObject
 
@@ -42,6 +46,8 @@ class LoggedReply(Reply):
     reply_id: ReplyId
     own_only: bool = False
     """True: skip what retells the message, because the reader has it."""
+    begun: frozenset[str] = frozenset()
+    """Messages that the reader has the beginning of: of these only what is new is sent."""
     known: frozenset[str] = frozenset()
     """Calls whose output this reader itself brought; it is not sent back."""
     cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
@@ -54,6 +60,8 @@ class LoggedReply(Reply):
             batch = await self.log.read(self.reply_id, self._cursor)
             if batch is None:
                 return Batch((), ended=True)
+            if self.begun and self._cursor == 0:
+                self.own_only = self.own_only or any(map(self._is_begun, batch.entries))
             self._cursor += len(batch.entries)
             if not self.own_only and _ALTERED.isdisjoint(map(type, batch.entries)):
                 return batch
@@ -75,6 +83,9 @@ class LoggedReply(Reply):
         if isinstance(entry, CallHeld) and entry.approval_id in self.cards:
             return dataclasses.replace(entry, card=self.cards[ApprovalId(entry.approval_id)])
         return entry
+
+    def _is_begun(self, entry: Entry) -> bool:
+        return isinstance(entry, StartChunk) and entry.message_id in self.begun
 
     def _has(self, entry: Entry) -> bool:
         if isinstance(entry, ToolOutputAvailableChunk | ToolOutputErrorChunk):

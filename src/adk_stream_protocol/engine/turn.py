@@ -87,6 +87,8 @@ class Turn:
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
+                if self.scope.live is None:
+                    self.scope.start = watch.start_soon
                 with self._following:
                     await self._follow()
                 await self._open()

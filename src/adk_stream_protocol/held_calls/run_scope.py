@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 from google.adk.events.event import Event
@@ -21,10 +21,14 @@ from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["LiveTurnIds", "RunScope", "event_of", "run_scope"]
+__all__ = ["LiveTurnIds", "RunScope", "Start", "event_of", "run_scope"]
 
 run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 """The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
+
+
+Start: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+"""Starts a task that ends with the run at the latest."""
 
 
 class Asks(Protocol):
@@ -93,6 +97,8 @@ class RunScope:
     """The calls that run with changed arguments, which the model is yet to be told of."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
+    start: Start | None = None
+    """Starts what the run does beside; None: a live run, whose turns end before it."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
     said: types.Content | None = None

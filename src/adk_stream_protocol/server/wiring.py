@@ -22,6 +22,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.drain import Drain
+from adk_stream_protocol.engine.joining import Joining
 from adk_stream_protocol.engine.live_run import LiveLimits
 from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.live_sessions import LiveSessions
@@ -230,7 +231,7 @@ def create_service(
     ).with_rules_of(root)
     policy.check(open_to_others=may_decide is not None)
     ledger = Ledger(stores.calls, policy, Deciders(may_decide), meters)
-    sessions = Sessions(_runner(agent, ledger, services))
+    sessions = Sessions(_runner(agent, ledger, services, joins_text=settings.join_text))
     lives = LiveRuns(
         sessions,
         stores,
@@ -277,12 +278,17 @@ def create_service(
     return Service(conversations, policy, settings, identify, meters, Recorder.of(settings))
 
 
-def _runner(agent: BaseAgent | App, ledger: Ledger, services: Services) -> Runner:
-    book, gate = CallBook(ledger), Gate(ledger)
+def _runner(
+    agent: BaseAgent | App, ledger: Ledger, services: Services, *, joins_text: bool
+) -> Runner:
+    own = agent.plugins if isinstance(agent, App) else []
+    plugins = [CallBook(ledger), *own, Gate(ledger)]
+    if joins_text:
+        plugins.append(Joining(own))
     if isinstance(agent, App):
-        app = agent.model_copy(update={"plugins": [book, *agent.plugins, gate]})
+        app = agent.model_copy(update={"plugins": plugins})
     else:
-        app = App(name=agent.name, root_agent=agent, plugins=[book, gate])
+        app = App(name=agent.name, root_agent=agent, plugins=plugins)
     return Runner(
         app=app,
         session_service=LiveSessions(services.sessions),

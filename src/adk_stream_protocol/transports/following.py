@@ -143,7 +143,9 @@ class Following:
         if turn is None or turn.owner != self._user or turn.reply_id in self._known:
             return None
         self._known.append(turn.reply_id)
-        return LoggedReply(self.chat_id, stores.log, turn.reply_id)
+        # It may go on with what the reader has: its calls are noted as delivered a moment later.
+        begun = frozenset(message for message, waiting in self._held.items() if waiting)
+        return LoggedReply(self.chat_id, stores.log, turn.reply_id, begun=begun)
 
     # What the reader has
 
