@@ -10,17 +10,15 @@ alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
-import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from types import new_class
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-import anyio
-from anyio.abc import TaskGroup
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.models.base_llm import BaseLlm
@@ -30,15 +28,11 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
-from adk_stream_protocol.bell import Bell
+from adk_stream_protocol.engine.reading_ahead import Ahead, looks_at_pieces, watches
+from adk_stream_protocol.held_calls.run_scope import Start
 from adk_stream_protocol.translation.live_turns import is_sound
 
-__all__ = ["joined", "joins_pieces", "reads_ahead"]
-
-logger = logging.getLogger(__name__)
-
-_AHEAD: Final = 64
-"""How many pieces are read ahead at most."""
+__all__ = ["joined", "joins_pieces", "read_ahead"]
 
 _ON_ITS_WAY: Final = 4
 """How many turns of the event loop a piece takes to the client: it passes as many tasks, ADK's two,
@@ -54,29 +48,31 @@ _SOUND: Final = frozenset({"inline_data"})
 
 _Receive: TypeAlias = Callable[[], AsyncGenerator[LlmResponse, None]]
 
-_readers: ContextVar[TaskGroup | None] = ContextVar("readers", default=None)
-"""Where models are read ahead; None: they are not."""
+_start: ContextVar[Start | None] = ContextVar("start", default=None)
+"""What starts the reading of models ahead; None: they are not."""
 
 
-def reads_ahead(tasks: TaskGroup) -> None:
-    """Let the models that this task connects to be read ahead, by tasks of this group."""
-    _readers.set(tasks)
+def read_ahead(start: Start) -> None:
+    """Let the models that this task connects to be read ahead, in tasks that `start` starts."""
+    _start.set(start)
 
 
 def joins_pieces(root: object, plugins: Iterable[BasePlugin]) -> bool:
-    """Prepare the live models of an agent, and of those below it; False if they are left alone."""
-    if not isinstance(root, BaseAgent) or any(map(_watches, plugins)):
+    """Prepare the live models of an agent and of those below it, unless one looks at each piece.
+
+    Returns:
+        Whether they may be read ahead.
+    """
+    if not isinstance(root, BaseAgent) or any(map(watches, plugins)):
         return False
-    agents = list(_with_those_below(root))
-    if any(map(_looks_at_pieces, agents)):
+    agents = [agent for agent in _with_those_below(root) if isinstance(agent, LlmAgent)]
+    if any(map(looks_at_pieces, agents)):
         return False
-    try:
+    with contextlib.suppress(Exception):
+        # An unknown model's name, or what a class of the app's says to being extended: the run
+        # tells, if it matters.
         for agent in agents:
-            if isinstance(agent, LlmAgent):
-                _teach(agent.canonical_live_model)
-    except Exception:  # what an app's class says to being extended; an unknown name
-        logger.debug("model not read ahead", exc_info=True)
-        return False
+            _teach(agent.canonical_live_model)
     return True
 
 
@@ -84,24 +80,6 @@ def _with_those_below(agent: BaseAgent) -> Iterator[BaseAgent]:
     yield agent
     for below in agent.sub_agents:
         yield from _with_those_below(below)
-
-
-def _watches(plugin: BasePlugin) -> bool:
-    """Whether a plugin is shown every piece."""
-    kind = type(plugin)
-    return not kind.__module__.startswith("adk_stream_protocol.") and (
-        kind.after_model_callback is not BasePlugin.after_model_callback
-        or kind.on_event_callback is not BasePlugin.on_event_callback
-    )
-
-
-def _looks_at_pieces(agent: BaseAgent) -> bool:
-    """Whether an agent may be shown every piece."""
-    if not type(agent).__module__.startswith("google.adk."):
-        return True
-    return isinstance(agent, LlmAgent) and bool(
-        agent.after_model_callback or agent.planner or agent.code_executor
-    )
 
 
 class _ReadAhead:
@@ -123,116 +101,53 @@ def _taught(kind: type[BaseLlm]) -> type[BaseLlm]:
         self: BaseLlm, llm_request: LlmRequest
     ) -> AbstractAsyncContextManager[BaseLlmConnection]:
         opened = kind.connect(self, llm_request)
-        tasks = _readers.get()
-        return opened if tasks is None else _read_ahead(opened, tasks)
+        start = _start.get()
+        return opened if start is None else _connected(opened, start)
 
     body = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "connect": connect}
     return new_class(kind.__name__, (_ReadAhead, kind), exec_body=lambda named: named.update(body))
 
 
 @asynccontextmanager
-async def _read_ahead(
-    opened: AbstractAsyncContextManager[BaseLlmConnection], tasks: TaskGroup
+async def _connected(
+    opened: AbstractAsyncContextManager[BaseLlmConnection], start: Start
 ) -> AsyncIterator[BaseLlmConnection]:
     async with opened as connection:
         # Of one object, which ADK may ask for more than this knows of.
-        vars(connection)["receive"] = functools.partial(joined, connection.receive, tasks)
+        vars(connection)["receive"] = functools.partial(joined, connection.receive, start)
         try:
             yield connection
         finally:
             vars(connection).pop("receive", None)
 
 
-async def joined(receive: _Receive, tasks: TaskGroup) -> AsyncGenerator[LlmResponse, None]:
+async def joined(receive: _Receive, start: Start) -> AsyncGenerator[LlmResponse, None]:
     """Yield what a model says, pieces that have come meanwhile as one."""
-    ahead = _Ahead(receive())
-    tasks.start_soon(ahead.read)
+    ahead = Ahead(receive(), _kind_of)
+    start(ahead.read)
     try:
-        while ready := await ahead.next():
-            for response in ready:
+        while await ahead.has_more():
+            plain = ahead.ready[0][1] is not None
+            for response in _take(ahead.ready):
                 yield response
+            for _ in range(_ON_ITS_WAY if plain else 0):
+                await asyncio.sleep(0)
     finally:
-        # The model ends before this does, as if nobody had read ahead.
         await ahead.close()
 
 
-class _Ahead:
-    """Responses that were read before they were asked for."""
-
-    def __init__(self, responses: AsyncGenerator[LlmResponse, None]) -> None:
-        self._responses = responses
-        self._ready: deque[tuple[LlmResponse, _Kind | None]] = deque()
-        # The last one that was taken is still on its way.
-        self._is_busy = False
-        # Why there are no more; None: there may be, or the model is done.
-        self._failure: Exception | None = None
-        self._reading = anyio.CancelScope()
-        self._over = anyio.Event()
-        self._came = Bell()
-        self._asked = Bell()
-
-    async def read(self) -> None:
-        """Read until the model is done: ahead of whoever takes, while nothing needs an answer."""
-        try:
-            with self._reading:
-                async with aclosing(self._responses) as responses:
-                    async for response in responses:
-                        await self._add(response)
-        except Exception as error:  # noqa: BLE001  # the edge: whoever takes the next one raises it
-            self._failure = error
-        finally:
-            self._over.set()
-            self._came.ring()
-
-    async def _add(self, response: LlmResponse) -> None:
-        kind = _kind_of(response)
-        self._ready.append((response, kind))
-        self._came.ring()
-        # ADK may have to act on this one: it is read on when ADK has, and asks for more.
-        goes_on = kind is not None and len(self._ready) < _AHEAD
-        while not goes_on:
-            await self._asked.wait()
-            goes_on = not self._ready
-
-    async def next(self) -> list[LlmResponse]:
-        """Wait for responses and return what is ready, joined; none if there are no more.
-
-        Raises:
-            Exception: the model's connection broke.
-        """
-        self._asked.ring()
-        if self._is_busy:
-            for _ in range(_ON_ITS_WAY):
-                await asyncio.sleep(0)
-        while not self._ready:
-            if self._over.is_set():
-                if self._failure is not None:
-                    raise self._failure
-                return []
-            await self._came.wait()
-        return list(self._take())
-
-    def _take(self) -> Iterator[LlmResponse]:
-        taken: dict[_Kind, list[LlmResponse]] = {}
-        while self._ready:
-            response, kind = self._ready[0]
-            if taken and (kind is None or not kind.goes_with(taken)):
-                break
-            self._ready.popleft()
-            if kind is None:
-                self._is_busy = False
-                yield response
-                return
-            taken.setdefault(kind, []).append(response)
-        self._is_busy = True
-        for kind, responses in taken.items():
-            yield responses[0] if len(responses) == 1 else _one(kind, responses)
-
-    async def close(self) -> None:
-        """Read no more; return when the model has ended."""
-        self._reading.cancel()
-        with anyio.CancelScope(shield=True):
-            await self._over.wait()
+def _take(ready: deque[tuple[LlmResponse, _Kind | None]]) -> list[LlmResponse]:
+    """Return the next response, with all that can be joined to it or handed on beside it."""
+    taken: dict[_Kind, list[LlmResponse]] = {}
+    while ready:
+        response, kind = ready[0]
+        if taken and (kind is None or not kind.goes_with(taken)):
+            break
+        ready.popleft()
+        if kind is None:
+            return [response]
+        taken.setdefault(kind, []).append(response)
+    return [_one(kind, responses) for kind, responses in taken.items()]
 
 
 class _Kind(NamedTuple):
@@ -278,8 +193,10 @@ def _kind_of(response: LlmResponse) -> _Kind | None:
 
 
 def _one(kind: _Kind, responses: list[LlmResponse]) -> LlmResponse:
-    """Return a piece that says what several say; the model may still hold those."""
+    """Return a piece that says what all say; the model may still hold them."""
     first = responses[0]
+    if len(responses) == 1:
+        return first
     if kind.says == "said":
         told = [response.output_transcription for response in responses]
         words = "".join(each.text or "" for each in told if each is not None)

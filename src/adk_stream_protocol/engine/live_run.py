@@ -25,7 +25,7 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.bell import Bell
-from adk_stream_protocol.engine.live_joining import reads_ahead
+from adk_stream_protocol.engine.live_joining import read_ahead
 from adk_stream_protocol.engine.live_queue import LiveQueue
 from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.errors import NotRunning, ServerFault
@@ -185,7 +185,7 @@ class LiveRun:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._rest)
             if self._joins:
-                reads_ahead(tasks)
+                read_ahead(tasks.start_soon)
             await self._run()
             tasks.cancel_scope.cancel()
 
