@@ -45,7 +45,8 @@ async def test_text_streams_and_the_connection_is_kept(model: str) -> None:
     async with on_gemini(then=brain(), model=model) as stage, LIVE(stage) as chat:
         first = await chat.send("Hi")
         assert first.text == "You said: Hi"
-        assert chunk_types(first).count("text-delta") == 2
+        # Two pieces, unless both were there when the first was read.
+        assert chunk_types(first).count("text-delta") in {1, 2}
         second = await chat.send("花子さん、こんにちは")
         assert second.text == "You said: 花子さん、こんにちは"
         assert [message["role"] for message in second.messages] == ["user", "assistant"] * 2

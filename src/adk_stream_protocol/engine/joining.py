@@ -8,19 +8,15 @@ agent or a plugin looks at each piece, the model is left alone.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import types
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-import anyio
-from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.models.base_llm import BaseLlm
@@ -29,13 +25,10 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from typing_extensions import override
 
-from adk_stream_protocol.bell import Bell
+from adk_stream_protocol.engine.reading_ahead import Ahead, looks_at_pieces, watches
 from adk_stream_protocol.held_calls.run_scope import Start, run_scope
 
 __all__ = ["Joining", "joined"]
-
-_AHEAD: Final = 64
-"""How many pieces are read ahead at most."""
 
 _TEXT: Final = frozenset({"text", "thought"})
 _JOINED: Final = frozenset({"content", "partial", "model_version", "usage_metadata"})
@@ -53,7 +46,7 @@ class Joining(BasePlugin):
 
     def __init__(self, plugins: list[BasePlugin]) -> None:
         super().__init__(name="adk_stream_joining")
-        self._is_watched = any(map(_watches, plugins))
+        self._is_watched = any(map(watches, plugins))
 
     @override
     async def before_model_callback(
@@ -63,31 +56,10 @@ class Joining(BasePlugin):
         if self._is_watched or scope is None or scope.start is None:
             return None
         agent = callback_context.get_invocation_context().agent
-        if isinstance(agent, LlmAgent) and not _looks_at_pieces(agent):
+        if isinstance(agent, LlmAgent) and not looks_at_pieces(agent):
             _teach(agent.canonical_model)
             _joins.set((llm_request, scope.start))
         return None
-
-
-def _watches(plugin: BasePlugin) -> bool:
-    """Whether a plugin is shown every piece."""
-    kind = type(plugin)
-    return (
-        kind.after_model_callback is not BasePlugin.after_model_callback
-        or kind.on_event_callback is not BasePlugin.on_event_callback
-    )
-
-
-def _looks_at_pieces(agent: LlmAgent) -> bool:
-    """Whether the agent, or one that runs it, may be shown every piece."""
-    if agent.after_model_callback or agent.planner is not None:
-        return True
-    above: BaseAgent | None = agent
-    while above is not None:
-        if not type(above).__module__.startswith("google.adk."):
-            return True
-        above = above.parent_agent
-    return False
 
 
 def _teach(model: BaseLlm) -> None:
@@ -126,94 +98,29 @@ async def joined(
     responses: AsyncGenerator[LlmResponse, None], start: Start
 ) -> AsyncGenerator[LlmResponse, None]:
     """Yield what a model says, pieces of text that are ready together as one."""
-    ahead = _Ahead(responses)
+    ahead = Ahead(responses, _text_of)
     start(ahead.read)
     try:
         while await ahead.has_more():
-            yield ahead.take()
+            yield _take(ahead.ready)
     finally:
         await ahead.close()
 
 
-class _Ahead:
-    """Responses that were read before they were asked for."""
-
-    def __init__(self, responses: AsyncGenerator[LlmResponse, None]) -> None:
-        self._responses = responses
-        # Each with its text, if it is a piece of text and no more.
-        self._ready: deque[tuple[LlmResponse, _Text | None]] = deque()
-        self._came = Bell()
-        self._taken = Bell()
-        self._reader: asyncio.Task[object] | None = None  # None until it begins
-        self._is_closed = False
-        self._ended = anyio.Event()
-        self._failure: Exception | None = None  # Why the model ended; None: it was done
-
-    async def read(self) -> None:
-        """Read until the model is done; ahead of whoever takes, while it says plain text."""
-        self._reader = asyncio.current_task()
-        assert self._reader is not None
-        try:
-            if not self._is_closed:
-                await self._read()
-        except asyncio.CancelledError:
-            if not self._is_closed:
-                raise
-            self._reader.uncancel()
-        except Exception as error:  # noqa: BLE001  # whoever takes raises it
-            self._failure = error
-        finally:
-            self._ended.set()
-            self._came.ring()
-
-    async def _read(self) -> None:
-        tell = asyncio.get_running_loop().call_soon
-        async with aclosing(self._responses) as responses:
-            async for response in responses:
-                if not self._ready:
-                    # Told a turn of the loop later: what is ready by then goes along.
-                    tell(self._came.ring)
-                text = _text_of(response)
-                self._ready.append((response, text))
-                while self._ready and (text is None or len(self._ready) >= _AHEAD):
-                    await self._taken.wait()
-
-    async def close(self) -> None:
-        """End the model, and return when it has ended: as if nobody had read ahead."""
-        self._is_closed = True
-        if self._reader is not None and not self._ended.is_set():
-            # Once, and not as a scope of anyio's would: models await while they clean up.
-            self._reader.cancel()
-        with anyio.CancelScope(shield=True):
-            await self._ended.wait()
-
-    async def has_more(self) -> bool:
-        """Wait for a response; False if there are no more.
-
-        Raises:
-            Exception: the model broke.
-        """
-        self._taken.ring()
-        while not self._ready and not self._ended.is_set():
-            await self._came.wait()
-        if not self._ready and self._failure is not None:
-            raise self._failure
-        return bool(self._ready)
-
-    def take(self) -> LlmResponse:
-        """Return the next response, with all that can be joined to it."""
-        last, first = self._ready.popleft()
-        if first is None:
-            return last
-        said = [first.said]
-        while self._ready:
-            response, text = self._ready[0]
-            if text is None or not text.goes_on(first):
-                break
-            self._ready.popleft()
-            last = response
-            said.append(text.said)
-        return last if len(said) == 1 else _with_text(last, "".join(said))
+def _take(ready: deque[tuple[LlmResponse, _Text | None]]) -> LlmResponse:
+    """Return the next response, with all that can be joined to it."""
+    last, first = ready.popleft()
+    if first is None:
+        return last
+    said = [first.said]
+    while ready:
+        response, text = ready[0]
+        if text is None or not text.goes_on(first):
+            break
+        ready.popleft()
+        last = response
+        said.append(text.said)
+    return last if len(said) == 1 else _with_text(last, "".join(said))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosed
 
 from adk_stream_protocol.bell import Bell
+from adk_stream_protocol.engine.live_joining import read_ahead
 from adk_stream_protocol.engine.live_queue import LiveQueue
 from adk_stream_protocol.engine.turn_names import TurnNames
 from adk_stream_protocol.errors import NotRunning, ServerFault
@@ -84,10 +85,13 @@ class LiveRun:
         spoke: Callable[[LiveRun], None],
         store: Callable[[LiveRun, types.Content], Awaitable[None]],
         listeners: list[Callable[[bytes | None], None]],
+        joins: bool = False,
     ) -> None:
         self._runner = runner
         self._config = config
         self._limits = limits
+        # Whether what the model says may be joined before ADK works on it.
+        self._joins = joins
         # Called when someone speaks whom nobody asked to.
         self._spoke = spoke
         # Stores what the user said.
@@ -180,6 +184,8 @@ class LiveRun:
         """Run until the model is done, the run is asked to end, or it has rested too long."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._rest)
+            if self._joins:
+                read_ahead(tasks.start_soon)
             await self._run()
             tasks.cancel_scope.cancel()
 
@@ -266,8 +272,9 @@ class LiveRun:
                 listener(None)
         self._note(event)
         self._add(event)
-        self._seen.update(call.id or "" for call in event.get_function_calls())
-        self._place_what_can_be()
+        if not event.partial:
+            self._seen.update(call.id or "" for call in event.get_function_calls())
+            self._place_what_can_be()
         self._arrived.ring()
 
     def _add(self, event: Event) -> None:

@@ -25,8 +25,10 @@ from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK 
     StreamingMode,
 )
 from google.adk.events.event import Event
+from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
+from adk_stream_protocol.engine.live_joining import joins_pieces
 from adk_stream_protocol.engine.live_run import LiveLimits, LiveRun, run_has_ended
 from adk_stream_protocol.engine.live_turn import LiveTurn
 from adk_stream_protocol.engine.sessions import Sessions
@@ -64,6 +66,10 @@ class LiveRuns:
     limits: LiveLimits = field(default_factory=LiveLimits)
     modality: Modality = "auto"
     tool_threads: int = 8
+    joins: bool = True
+    """Whether what a model has ready at the same time goes on as one, if nobody looks at each."""
+    plugins: Sequence[BasePlugin] = ()
+    """Those of the app."""
     is_ours: Callable[[ReplyId], bool] = lambda _reply: True
     """Whether this process has the chat for a reply: such a turn ends the run itself."""
     spoke: Callable[[LiveRun], None] = lambda _live: None
@@ -237,8 +243,9 @@ class LiveRuns:
 
     def _open(self, owner: UserId, chat_id: ChatId) -> LiveRun:
         listeners = self._listeners.setdefault((owner, chat_id), [])
+        runner = self.sessions.runner
         live = LiveRun(
-            self.sessions.runner,
+            runner,
             owner=owner,
             chat_id=chat_id,
             config=self._config(sound=bool(listeners)),
@@ -246,6 +253,7 @@ class LiveRuns:
             spoke=self.spoke,
             store=self._store,
             listeners=listeners,
+            joins=self.joins and joins_pieces(runner.agent, self.plugins),
         )
         for _ in range(self._present[chat_id]):
             live.enter()

@@ -242,6 +242,8 @@ def create_service(
         ),
         modality=settings.live_modality,
         tool_threads=settings.tool_threads,
+        joins=settings.join_text,
+        plugins=agent.plugins if isinstance(agent, App) else (),
     )
     preparation = Preparation(
         sessions=sessions,

@@ -7,29 +7,28 @@ Text frames are JSON: the client says `{"type":"end"}` when the microphone is of
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import anyio
 from google.genai import types
 from starlette.types import Message
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
+from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.errors import BadFrame, ClientFault
 from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.transports.framing import FrameWriter
 from adk_stream_protocol.wire.values import as_object, dumps, parse_json
 
 __all__ = ["AudioSocket", "heard"]
 
-logger = logging.getLogger(__name__)
-
 _KIND: Final = "audio/pcm;rate=16000"
 _POLICY: Final = 1008
+_TOO_SLOW: Final = 1013
 _MOST_BYTES: Final = 64 * 1024
 _MOST_UNSENT: Final = 600
 """How many pieces of sound may wait for a client: about a minute."""
@@ -95,17 +94,10 @@ class AudioSocket:
             raise BadFrame('Send binary frames of PCM, or the text {"type":"end"}.')
 
     async def _send_all(self, unsent: _Unsent, scope: anyio.CancelScope) -> None:
-        try:
-            while (frame := await unsent.next()) is not None:
-                if isinstance(frame, str):
-                    write = partial(self.socket.send_text, frame)
-                else:
-                    write = partial(self.socket.send_bytes, frame)
-                with anyio.fail_after(self.send_seconds):
-                    await write()
-            await self.socket.close(1013, "Too slow. Connect again.")
-        except (TimeoutError, WebSocketDisconnect, RuntimeError):
-            logger.warning("socket dropped")
+        writer = FrameWriter(self.socket, send_seconds=self.send_seconds, leave=scope.cancel)
+        while (frame := await unsent.next()) is not None:
+            await writer.send(frame)
+        await writer.close(_TOO_SLOW, "Too slow. Connect again.")
         scope.cancel()
 
 
@@ -114,7 +106,7 @@ class _Unsent:
 
     def __init__(self) -> None:
         self._frames: deque[bytes | str] = deque()
-        self._more = anyio.Event()
+        self._more = Bell()
         self._too_slow = False
 
     def put(self, sound: bytes | None) -> None:
@@ -129,8 +121,7 @@ class _Unsent:
     def say(self, frame: bytes | str) -> None:
         """Add a frame."""
         self._frames.append(frame)
-        more, self._more = self._more, anyio.Event()
-        more.set()
+        self._more.ring()
 
     async def next(self) -> bytes | str | None:
         """Return the next frame; None: the client is too slow."""

@@ -1,14 +1,15 @@
-"""Text frames on a WebSocket, in and out: what every socket of a chat does alike."""
+"""Frames on a WebSocket, in and out: what every socket of a chat does alike."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -61,7 +62,7 @@ def text_of(
 
 
 class FrameWriter:
-    """Writes frames one at a time, to a client that takes them."""
+    """Writes frames to a client that takes them."""
 
     def __init__(
         self, socket: WebSocket, *, send_seconds: float, leave: Callable[[], None]
@@ -70,30 +71,41 @@ class FrameWriter:
         self._send_seconds = send_seconds
         # Ends everything that runs for the socket.
         self._leave = leave
-        # One frame at a time. It lets others run each time it is taken, which a long reply must do.
-        self._sending = anyio.Lock()
 
-    async def send(self, *frames: str) -> None:
-        """Send frames; does not return if the client has left, or takes none for too long."""
-        for frame in frames:
-            await self._within_reason(partial(self._socket.send_text, frame))
+    async def send(self, *frames: str | bytes) -> None:
+        """Send frames; does not return if the client has left, or takes none for too long.
 
-    async def close(self, code: int) -> None:
+        Those of others may come between them.
+        """
+        for number, frame in enumerate(frames):
+            if number:
+                # Others run meanwhile: a reply may be long, and a client takes it at once.
+                await anyio.lowlevel.checkpoint()
+            if isinstance(frame, str):
+                await self._within_reason(self._socket.send_text(frame))
+            else:
+                await self._within_reason(self._socket.send_bytes(frame))
+
+    async def close(self, code: int, reason: str | None = None) -> None:
         """Close the socket."""
-        await self._within_reason(partial(self._socket.close, code))
+        await self._within_reason(self._socket.close(code, reason))
 
-    async def _within_reason(self, write: Callable[[], Awaitable[None]]) -> None:
+    async def _within_reason(self, write: Awaitable[None]) -> None:
+        # A timer, not a scope of anyio's: that takes longer than all else that is done for a frame.
+        overdue = asyncio.get_running_loop().call_later(self._send_seconds, self._drop)
         try:
-            async with self._sending:
-                with anyio.fail_after(self._send_seconds):
-                    await write()
-        except TimeoutError:
-            # The log does not wait for readers, and neither does this socket: it can be resumed.
-            logger.warning("socket dropped")
+            await write
         except (WebSocketDisconnect, RuntimeError):
             # Starlette raises the second once the first was raised to another sender.
             pass
         else:
             return
+        finally:
+            overdue.cancel()
         self._leave()
         await anyio.sleep_forever()
+
+    def _drop(self) -> None:
+        # The log does not wait for readers, and neither does this socket: it can be resumed.
+        logger.warning("socket dropped")
+        self._leave()

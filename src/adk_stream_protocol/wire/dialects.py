@@ -37,7 +37,14 @@ from adk_stream_protocol.wire.frames import (
     ToolResult,
 )
 from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text, dumps, parse_json
+from adk_stream_protocol.wire.values import (
+    JsonObject,
+    JsonValue,
+    as_text,
+    dumps,
+    parse_json,
+    quoted,
+)
 
 __all__ = ["AiSdkDialect", "Dialect", "EnvelopeDialect"]
 
@@ -98,7 +105,7 @@ class AiSdkDialect:
         match frame:
             case ChunkFrame(request_id, sequence, chunk):
                 # Put together by hand: the chunk is JSON already, and there are many.
-                name = dumps(request_id)
+                name = quoted(request_id)
                 return (
                     f'{{"type":"chunk","requestId":{name},"sequence":{sequence},'
                     f'"chunk":{encode(chunk)}}}'

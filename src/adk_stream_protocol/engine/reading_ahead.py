@@ -1,0 +1,117 @@
+"""Reading a model before ADK asks for more, and who would notice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Final, Generic, TypeVar
+
+import anyio
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
+
+from adk_stream_protocol.bell import Bell
+
+__all__ = ["Ahead", "looks_at_pieces", "watches"]
+
+_AHEAD: Final = 64
+"""How many pieces are read ahead at most."""
+
+KindT = TypeVar("KindT")
+
+
+def watches(plugin: BasePlugin) -> bool:
+    """Whether a plugin is shown every piece."""
+    kind = type(plugin)
+    return (
+        kind.after_model_callback is not BasePlugin.after_model_callback
+        or kind.on_event_callback is not BasePlugin.on_event_callback
+    )
+
+
+def looks_at_pieces(agent: LlmAgent) -> bool:
+    """Whether the agent, or one that runs it, may be shown every piece."""
+    if agent.after_model_callback or agent.planner is not None:
+        return True
+    above: BaseAgent | None = agent
+    while above is not None:
+        if not type(above).__module__.startswith("google.adk."):
+            return True
+        above = above.parent_agent
+    return False
+
+
+class Ahead(Generic[KindT]):
+    """Responses that were read before they were asked for."""
+
+    def __init__(
+        self,
+        responses: AsyncGenerator[LlmResponse, None],
+        kind_of: Callable[[LlmResponse], KindT | None],
+    ) -> None:
+        """Read a model; `kind_of` says what a piece can be joined with, None: with nothing."""
+        self._responses = responses
+        self._kind_of = kind_of
+        self.ready: deque[tuple[LlmResponse, KindT | None]] = deque()
+        """What was read and not taken, each with its kind."""
+        self._came = Bell()
+        self._taken = Bell()
+        self._reader: asyncio.Task[object] | None = None  # None until it begins
+        self._is_closed = False
+        self._ended = anyio.Event()
+        self._failure: Exception | None = None  # Why the model ended; None: it was done
+
+    async def read(self) -> None:
+        """Read until the model is done; ahead of whoever takes, while it says plain pieces."""
+        self._reader = asyncio.current_task()
+        assert self._reader is not None
+        try:
+            if not self._is_closed:
+                await self._read()
+        except asyncio.CancelledError:
+            if not self._is_closed:
+                raise
+            self._reader.uncancel()
+        except Exception as error:  # noqa: BLE001  # whoever takes raises it
+            self._failure = error
+        finally:
+            self._ended.set()
+            self._came.ring()
+
+    async def _read(self) -> None:
+        tell = asyncio.get_running_loop().call_soon
+        async with aclosing(self._responses) as responses:
+            async for response in responses:
+                if not self.ready:
+                    # Told a turn of the loop later: what is ready by then goes along.
+                    tell(self._came.ring)
+                kind = self._kind_of(response)
+                self.ready.append((response, kind))
+                while self.ready and (kind is None or len(self.ready) >= _AHEAD):
+                    await self._taken.wait()
+
+    async def close(self) -> None:
+        """End the model, and return when it has ended: as if nobody had read ahead."""
+        self._is_closed = True
+        if self._reader is not None and not self._ended.is_set():
+            # Once, and not as a scope of anyio's would: models await while they clean up.
+            self._reader.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()
+
+    async def has_more(self) -> bool:
+        """Wait for a response; False if there are no more.
+
+        Raises:
+            Exception: the model broke.
+        """
+        self._taken.ring()
+        while not self.ready and not self._ended.is_set():
+            await self._came.wait()
+        if not self.ready and self._failure is not None:
+            raise self._failure
+        return bool(self.ready)
