@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import anyio
+import asyncio
 
 __all__ = ["Bell"]
 
@@ -13,20 +13,24 @@ class Bell:
     What rings is looked at before and after each wait: a ring that nobody waited for is not kept.
     """
 
-    __slots__ = ("_rung",)
+    __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        # What those who wait now are waiting for; None: nobody does.
-        self._rung: anyio.Event | None = None
+        # Those who wait now, the first first. Not anyio's events: there is a wait for every piece
+        # of text, and one for every stream that is open.
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def ring(self) -> None:
         """Wake everyone who waits."""
-        rung, self._rung = self._rung, None
-        if rung is not None:
-            rung.set()
+        for each in self._waiting:
+            if not each.done():
+                each.set_result(None)
 
     async def wait(self) -> None:
         """Return when it rings next. Canceling this is safe."""
-        if self._rung is None:
-            self._rung = anyio.Event()
-        await self._rung.wait()
+        rung = asyncio.get_running_loop().create_future()
+        self._waiting[rung] = None
+        try:
+            await rung
+        finally:
+            del self._waiting[rung]
