@@ -20,6 +20,11 @@ class Bell:
         # of text, and one for every stream that is open.
         self._waiting: dict[asyncio.Future[None], None] = {}
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether someone waits."""
+        return bool(self._waiting)
+
     def ring(self) -> None:
         """Wake everyone who waits."""
         for each in self._waiting:
