@@ -130,7 +130,7 @@ class _Sending:
         chunks = list(self.audience.render(batch.entries))
         for chunk in chunks if self.tape is not None else ():
             self._note(ChunkFrame(UNNUMBERED, 0, chunk))
-        text = "".join(f"data: {encode(chunk)}\n\n" for chunk in chunks)
+        text = "".join([f"data: {encode(chunk)}\n\n" for chunk in chunks])
         # A lone surrogate, half of a pair a model was cut off in, has no UTF-8.
         return text.encode("utf-8", "replace")
 
