@@ -24,6 +24,7 @@ TEXT_NAMES: Final = {
     "postgres": "**`/api/chat`, PostgreSQL**",
     "ag-ui-adk": "ag-ui-adk",
     "pydantic-ai": "pydantic-ai's adapter, without ADK",
+    "vercel-ai": "Vercel's `ai` for Python, without ADK",
 }
 _COSTS: Final = {
     "alone": "1 client",
