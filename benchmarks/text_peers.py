@@ -120,6 +120,8 @@ def _serve(peer: str) -> None:
     app = _PEERS[peer]()
     app.routes.extend([Route("/bench/cpu", _cpu), Route("/bench/memory", _memory)])
     listener = socket.create_server(("127.0.0.1", 0))
+    # As a socket that uvicorn opens itself.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
 
     def until_told() -> None:
