@@ -20,6 +20,8 @@ TEXT_NAMES: Final = {
     "minimal": "the least that can be written",
     "adk": "ADK's own `/run_sse`",
     "memory": "**`/api/chat`, memory**",
+    "memory-adk": "**`/stream`, memory**",
+    "memory-ws": "**`/api/chat/ws`, memory**",
     "sqlite": "**`/api/chat`, SQLite**",
     "postgres": "**`/api/chat`, PostgreSQL**",
     "ag-ui-adk": "ag-ui-adk",
