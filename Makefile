@@ -29,6 +29,7 @@ CLIENT_BUILT := $(CLIENT)/dist/.stamp
 UI_READY := $(UI)/node_modules/.stamp
 AG_UI := benchmarks/.peers/ag-ui-adk/.stamp
 PYDANTIC_AI := benchmarks/.peers/pydantic-ai/.stamp
+VERCEL_AI := benchmarks/.peers/vercel-ai/.stamp
 NPM_CI := npm ci --no-audit --no-fund --loglevel=error
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
@@ -90,7 +91,7 @@ faults: install ## kill servers by chance; KILLS=5000 CUTS=10000 CYCLES=1000, SE
 	ADK_STREAM_CYCLES=$(CYCLES) $(BIN)/python -m pytest tests/faults/test_leaks.py
 
 # Redis is only there to compare with: its client stays out of .venv.
-bench: $(DEVELOPS) $(AG_UI) $(PYDANTIC_AI) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'
+bench: $(DEVELOPS) $(AG_UI) $(PYDANTIC_AI) $(VERCEL_AI) postgres ## measure and write docs/benchmarks.md; also BENCH='token-log --rounds 9'
 	@command -v redis-server >/dev/null \
 	  || { $(SUDO) apt-get update --quiet && $(SUDO) apt-get install --yes --quiet redis-server; }
 	@ls benchmarks/.packages/redis >/dev/null 2>&1 \
@@ -104,6 +105,17 @@ $(AG_UI) $(PYDANTIC_AI):
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet $(PEER) uvicorn==0.54.0
 	@touch $@
+
+# It needs a newer Python than we do. One that pyenv has is often not found by its name.
+$(VERCEL_AI):
+	@for each in $(PYTHON) python3.14 python3.13 python3.12 $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python; do \
+	  "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || continue; \
+	  "$$each" -m venv $(@D) \
+	    && $(@D)/bin/python -m pip --disable-pip-version-check install --quiet ai==0.8.0 starlette==1.10.0 uvicorn==0.54.0 \
+	    && touch $@; \
+	  exit; \
+	done; \
+	echo "Vercel's ai for Python is not measured: it needs Python 3.12 or newer." >&2
 
 build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build

@@ -86,6 +86,9 @@ def _only(benchmark: Benchmark, variants: Collection[str]) -> Benchmark:
 def _run(benchmark: Benchmark, servers: Servers, *, rounds: int, scale: Scale) -> Results:
     samples: dict[str, list[Sample]] = {}
     variants = [variant for variant in benchmark.variants if servers.has(variant)]
+    for variant in benchmark.variants:
+        if variant not in variants:
+            sys.stderr.write(f"{benchmark.name}: {variant} is not installed, so not measured\n")
     for number, variant in order_of(variants, rounds):
         sys.stderr.write(f"{benchmark.name}: round {number + 1} of {rounds}, {variant}\n")
         with (

@@ -21,7 +21,7 @@ __all__ = ["PACKAGES", "PEERS", "Servers", "cpu_seconds", "peer_python"]
 PACKAGES: Final = Path(__file__).parent / ".packages"
 """Where `make bench` puts the Redis client."""
 
-PEERS: Final = ("ag-ui-adk", "pydantic-ai")
+PEERS: Final = ("ag-ui-adk", "pydantic-ai", "vercel-ai")
 """Servers of others. Each is installed by `make bench` beside a Python of its own."""
 
 _DURABLE: Final = "-c fsync=on -c synchronous_commit=on"

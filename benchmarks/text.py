@@ -20,10 +20,13 @@ TEXT_NAMES: Final = {
     "minimal": "the least that can be written",
     "adk": "ADK's own `/run_sse`",
     "memory": "**`/api/chat`, memory**",
+    "memory-adk": "**`/stream`, memory**",
+    "memory-ws": "**`/api/chat/ws`, memory**",
     "sqlite": "**`/api/chat`, SQLite**",
     "postgres": "**`/api/chat`, PostgreSQL**",
     "ag-ui-adk": "ag-ui-adk",
     "pydantic-ai": "pydantic-ai's adapter, without ADK",
+    "vercel-ai": "Vercel's `ai` for Python, without ADK",
 }
 _COSTS: Final = {
     "alone": "1 client",

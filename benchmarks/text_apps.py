@@ -43,7 +43,7 @@ BARE: Final = "/bench/bare"
 FILL: Final = "/bench/fill"
 """Makes a `chat` in which something was said before, in as many `events`."""
 
-OURS: Final = ("memory", "sqlite", "postgres")
+OURS: Final = ("memory", "memory-adk", "memory-ws", "sqlite", "postgres")
 
 _MANY: Final = 10_000
 
@@ -67,7 +67,7 @@ async def text_app(variant: str, setting: Setting) -> AsyncIterator[FastAPI]:
         async with opened(variant, setting) as database:
             app = create_app(
                 text_agent(),
-                settings=Settings(max_turns=_MANY),
+                settings=Settings(max_turns=_MANY, max_sockets=_MANY),
                 services=Services(sessions=database.sessions),
                 stores=database.stores,
             )

@@ -7,10 +7,12 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
+
+from websockets.asyncio.client import connect
 
 from benchmarks.talkers import APP, USER
 from benchmarks.text_apps import BARE, FILL, past
@@ -18,8 +20,14 @@ from benchmarks.text_apps import BARE, FILL, past
 __all__ = ["Heard", "Refused", "TextClient"]
 
 _END: Final = b"0\r\n\r\n"
+_LAST_FRAME: Final = b'{"type":"end"'
+_ERROR_FRAME: Final = b'{"type":"error"'
 _DUE: Final = re.compile(rb"due(\d+\.\d+) ")
 _ASKED: Final = re.compile(rb'"approvalId":"([^"]+)"')
+_CONFIRMATION: Final = "adk_request_confirmation"
+_ASKED_BY_TOOL: Final = re.compile(
+    rb'"toolCallId":"([^"]+)","toolName":"%b"' % _CONFIRMATION.encode()
+)
 _ADK_ASKED: Final = re.compile(rb'"id":"([^"]+)","args":\{"originalFunctionCall"')
 _CALL: Final = re.compile(rb'"toolCallId":"([^"]+)"')
 _MESSAGE: Final = re.compile(rb'"messageId":"([^"]+)"')
@@ -38,6 +46,16 @@ class Heard:
     late: list[float] = field(default_factory=list)
     """Seconds from when each piece was due until it was there, if pieces say when they are due."""
     body: bytes = b""
+
+    def note(self, lines: Sequence[bytes], began: float) -> None:
+        """Note when lines came that were asked for at a time."""
+        now = time.monotonic()
+        for line in lines:
+            if not self.first and (b"word" in line or b"due" in line):
+                self.first = time.perf_counter() - began
+            # ADK repeats the whole answer at its end.
+            if b'"partial":false' not in line:
+                self.late += [now - float(due) for due in _DUE.findall(line)]
 
 
 class TextClient:
@@ -90,26 +108,19 @@ class TextClient:
                 assert found is not None, heard.body
                 answer = {
                     "id": found[1].decode(),
-                    "name": "adk_request_confirmation",
+                    "name": _CONFIRMATION,
                     "response": {"confirmed": True},
                 }
                 heard = await self._post_to_adk(chat, {"functionResponse": answer})
             _check(heard, text)
             return heard
         part: dict[str, object] = {"type": "text", "text": text}
-        heard = await self._post_to_chat(chat, f"user-{uuid.uuid4()}", "user", part)
-        asked = _ASKED.search(heard.body) if text == "approval" else None
-        if asked is not None:
-            call, message = _CALL.search(heard.body), _MESSAGE.search(heard.body)
-            assert call is not None
+        heard = await self._send_to_us(chat, f"user-{uuid.uuid4()}", "user", part)
+        approval = _approval(heard.body) if text == "approval" else None
+        if approval is not None:
+            message = _MESSAGE.search(heard.body)
             assert message is not None
-            part = {
-                "type": "tool-pay",
-                "toolCallId": call[1].decode(),
-                "state": "approval-responded",
-                "approval": {"id": asked[1].decode(), "approved": True},
-            }
-            heard = await self._post_to_chat(chat, message[1].decode(), "assistant", part)
+            heard = await self._send_to_us(chat, message[1].decode(), "assistant", approval)
         _check(heard, text)
         return heard
 
@@ -135,12 +146,31 @@ class TextClient:
         }
         return await self._exchange("POST", "/api/chat", body)
 
-    async def _post_to_chat(
+    async def _send_to_us(
         self, chat: str, message: str, role: str, part: Mapping[str, object]
     ) -> Heard:
         messages = [{"id": message, "role": role, "parts": [part]}]
         body = {"id": chat, "trigger": "submit-message", "messages": messages}
-        return await self._exchange("POST", "/api/chat", body)
+        if self._variant == "memory-ws":
+            return await self._exchange_frames(body)
+        path = "/stream" if self._variant == "memory-adk" else "/api/chat"
+        return await self._exchange("POST", path, body)
+
+    async def _exchange_frames(self, body: Mapping[str, object]) -> Heard:
+        frame = {"type": "send", "requestId": "1", "headers": {}, "body": {}, **body}
+        heard, got = Heard(), list[bytes]()
+        began = time.perf_counter()
+        async with connect(
+            f"ws://{self._host}:{self._port}/api/chat/ws", compression=None, proxy=None
+        ) as connection:
+            await connection.send(json.dumps(frame))
+            while not (line := await connection.recv(decode=False)).startswith(_LAST_FRAME):
+                if line.startswith(_ERROR_FRAME):
+                    raise Refused(line)
+                heard.note([line], began)
+                got.append(line)
+        heard.body = b"".join(got)
+        return heard
 
     async def _exchange(self, method: str, path: str, body: object) -> Heard:
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=2**22)
@@ -167,18 +197,34 @@ async def _read(reader: asyncio.StreamReader, heard: Heard, began: float) -> byt
     got: list[bytes] = []
     begun = b""  # A line whose end has not come.
     while data := await reader.read(2**20):
-        if not heard.first and (b"word" in data or b"due" in data):
-            heard.first = time.perf_counter() - began
         *lines, begun = (begun + data).split(b"\n")
-        now = time.monotonic()
-        for line in lines:
-            # ADK repeats the whole answer at its end.
-            if b'"partial":false' not in line:
-                heard.late += [now - float(due) for due in _DUE.findall(line)]
+        heard.note(lines, began)
         got.append(data)
         if chunked and data.endswith(_END):
             break
     return b"".join(got)
+
+
+def _approval(body: bytes) -> Mapping[str, object] | None:
+    """Return the part that approves what a reply asks for; None: it asks for nothing."""
+    by_tool = _ASKED_BY_TOOL.search(body)
+    if by_tool is not None:
+        return {
+            "type": f"tool-{_CONFIRMATION}",
+            "toolCallId": by_tool[1].decode(),
+            "state": "output-available",
+            "input": {},
+            "output": {"confirmed": True},
+        }
+    asked, call = _ASKED.search(body), _CALL.search(body)
+    if asked is None or call is None:
+        return None
+    return {
+        "type": "tool-pay",
+        "toolCallId": call[1].decode(),
+        "state": "approval-responded",
+        "approval": {"id": asked[1].decode(), "approved": True},
+    }
 
 
 def _check(heard: Heard, text: str) -> None:

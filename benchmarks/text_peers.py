@@ -15,7 +15,7 @@ from typing import Any
 
 import uvicorn
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from benchmarks.memory import resident
@@ -62,7 +62,49 @@ def _pydantic_ai() -> Any:
     return Starlette(routes=[Route("/api/chat", chat, methods=["POST"])])
 
 
-_PEERS: dict[str, Callable[[], Any]] = {"ag-ui-adk": _ag_ui, "pydantic-ai": _pydantic_ai}
+def _vercel_ai() -> Any:
+    """Return Vercel's AI SDK for Python, its own adapter for `useChat` and a model of its own."""
+    import ai  # type: ignore[import-not-found]  # a peer's
+    from starlette.applications import Starlette
+
+    from benchmarks.text_pieces import pieces
+
+    class Talker(ai.Provider):  # type: ignore[misc]  # a peer's
+        provider_class_id: str = "bench"
+        name: str = "bench"
+        default_base_url: str = "http://bench.invalid"
+
+        async def stream(self, _model: Any, messages: list[Any], **_options: Any) -> Any:
+            yield ai.events.StreamStart()
+            yield ai.events.TextStart(block_id="1")
+            async for piece in pieces(messages[-1].text):
+                yield ai.events.TextDelta(chunk=piece, block_id="1")
+            yield ai.events.TextEnd(block_id="1")
+            yield ai.events.StreamEnd(finish_reason="stop")
+
+    agent, model = ai.Agent(), ai.Model(id="bench", provider=Talker())
+    adapter = ai.ui.ai_sdk
+
+    async def chat(request: Request) -> Response:
+        said = [adapter.UIMessage(**each) for each in (await request.json())["messages"]]
+        messages, approvals = adapter.to_messages(said)
+        adapter.apply_approvals(approvals)
+
+        async def body() -> AsyncIterator[str]:
+            async with agent.run(model, messages) as events:
+                async for line in adapter.to_sse(events):
+                    yield line
+
+        return StreamingResponse(body(), headers=adapter.UI_MESSAGE_STREAM_HEADERS)
+
+    return Starlette(routes=[Route("/api/chat", chat, methods=["POST"])])
+
+
+_PEERS: dict[str, Callable[[], Any]] = {
+    "ag-ui-adk": _ag_ui,
+    "pydantic-ai": _pydantic_ai,
+    "vercel-ai": _vercel_ai,
+}
 
 
 async def _cpu(_request: Request) -> Response:
@@ -78,6 +120,8 @@ def _serve(peer: str) -> None:
     app = _PEERS[peer]()
     app.routes.extend([Route("/bench/cpu", _cpu), Route("/bench/memory", _memory)])
     listener = socket.create_server(("127.0.0.1", 0))
+    # As a socket that uvicorn opens itself.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
 
     def until_told() -> None:

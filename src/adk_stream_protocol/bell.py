@@ -16,32 +16,26 @@ class Bell:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        # One for each who waits; None: nobody does. Not an event, anyio's or asyncio's: there is a
-        # wait for nearly every chunk, and with a bare future it takes half the time.
-        self._waiting: list[asyncio.Future[None]] | None = None
+        # Those who wait now, the first first. Not anyio's events: there is a wait for every piece
+        # of text, and one for every stream that is open.
+        self._waiting: dict[asyncio.Future[None], None] = {}
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether someone waits."""
+        return bool(self._waiting)
 
     def ring(self) -> None:
         """Wake everyone who waits."""
-        waiting, self._waiting = self._waiting, None
-        for each in waiting or ():
+        for each in self._waiting:
             if not each.done():
                 each.set_result(None)
 
     async def wait(self) -> None:
         """Return when it rings next. Canceling this is safe."""
         rung = asyncio.get_running_loop().create_future()
-        if self._waiting is None:
-            self._waiting = [rung]
-        else:
-            self._waiting.append(rung)
+        self._waiting[rung] = None
         try:
             await rung
-        except asyncio.CancelledError:
-            self._give_up(rung)
-            raise
-
-    def _give_up(self, rung: asyncio.Future[None]) -> None:
-        waiting = self._waiting or []
-        if rung in waiting:
-            waiting.remove(rung)
-        self._waiting = waiting or None
+        finally:
+            del self._waiting[rung]

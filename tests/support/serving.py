@@ -10,6 +10,8 @@ import anyio
 import uvicorn
 from starlette.types import ASGIApp
 
+from adk_stream_protocol.cli.listening import listen
+
 __all__ = ["serving"]
 
 
@@ -28,7 +30,7 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[str]:
     """Serve an app with uvicorn on a free port; yield its base URL."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     server = _Server(config)
     async with anyio.create_task_group() as tasks:

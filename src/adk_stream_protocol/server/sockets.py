@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol.errors import TooMany
@@ -22,6 +23,7 @@ from adk_stream_protocol.server.routes import Service
 from adk_stream_protocol.transports.audio import AudioSocket
 from adk_stream_protocol.transports.envelope import EnvelopeSocket
 from adk_stream_protocol.transports.framing import SocketLimits
+from adk_stream_protocol.transports.lasting import serve_last
 from adk_stream_protocol.transports.websocket import ChatSocket
 from adk_stream_protocol.wire.dialects import AiSdkDialect, EnvelopeDialect
 from adk_stream_protocol.wire.profiles import Audience, Profile
@@ -41,9 +43,8 @@ class _Places:
     most: int
     taken: Counter[UserId] = field(default_factory=Counter)
 
-    @contextmanager
-    def for_one(self, user: UserId) -> Iterator[None]:
-        """Take a place until the block ends.
+    def take(self, user: UserId) -> None:
+        """Take a place, which is to be given back.
 
         Raises:
             TooMany: the user has none left.
@@ -54,12 +55,11 @@ class _Places:
                 "chats."
             )
         self.taken[user] += 1
-        try:
-            yield
-        finally:
-            self.taken[user] -= 1
-            if not self.taken[user]:
-                del self.taken[user]
+
+    def give_back(self, user: UserId) -> None:
+        self.taken[user] -= 1
+        if not self.taken[user]:
+            del self.taken[user]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,9 @@ class _Client:
     """None: the address names no chat."""
 
 
+_Serve: TypeAlias = Callable[[WebSocket, _Client], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Door:
     """Lets sockets in, one place each."""
@@ -79,23 +82,34 @@ class _Door:
     service: Service
     places: _Places
 
-    @asynccontextmanager
-    async def opened(self, socket: WebSocket, profile: Profile) -> AsyncIterator[_Client | None]:
-        """Take a place and accept the socket; None: it was refused."""
-        with ExitStack() as place:
-            try:
-                user = await self.service.user(socket)
-                audience = self.service.audience(profile, socket.query_params.get("sdk"))
-                chat = socket.path_params.get("chat_id", socket.query_params.get("chat"))
-                chat_id = None if chat is None else parse_chat_id(chat)
-                place.enter_context(self.places.for_one(user))
-            except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
-                await _deny(socket, _denial(error))
-                yield None
-                return
+    async def let_in(self, socket: WebSocket, profile: Profile, serve: _Serve) -> None:
+        """Have a socket served until it ends, or refuse it. It is the last that a route does."""
+        try:
+            user = await self.service.user(socket)
+            audience = self.service.audience(profile, socket.query_params.get("sdk"))
+            chat = socket.path_params.get("chat_id", socket.query_params.get("chat"))
+            client = _Client(user, audience, None if chat is None else parse_chat_id(chat))
+        except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
+            await _deny(socket, _denial(error))
+            return
+        seated = partial(self._seated, socket.scope, client, serve)
+        await serve_last(socket.scope, socket.receive, socket.send, serve=seated)
+
+    async def _seated(
+        self, scope: Scope, client: _Client, serve: _Serve, receive: Receive, send: Send
+    ) -> None:
+        socket = WebSocket(scope, receive, send)
+        try:
+            self.places.take(client.user)
+        except TooMany as error:
+            await _deny(socket, fault_response(error))
+            return
+        try:
             # A browser that offered some fails unless it gets one.
-            await socket.accept(next(iter(socket.scope.get("subprotocols", [])), None))
-            yield _Client(user, audience, chat_id)
+            await socket.accept(next(iter(scope.get("subprotocols", [])), None))
+            await serve(socket, client)
+        finally:
+            self.places.give_back(client.user)
 
 
 def socket_routes(service: Service) -> APIRouter:
@@ -106,66 +120,66 @@ def socket_routes(service: Service) -> APIRouter:
     dialect = AiSdkDialect(max_depth=settings.json_depth)
     limits = SocketLimits(frame_bytes=settings.frame_bytes, send_seconds=settings.send_seconds)
 
-    async def serve(socket: WebSocket, mode: RunMode) -> None:
-        async with door.opened(socket, "ai-sdk") as client:
-            if client is not None:
-                await ChatSocket(
-                    socket,
-                    service.conversations,
-                    user=client.user,
-                    audience=client.audience,
-                    dialect=dialect,
-                    explain=fault_text,
-                    meters=service.meters,
-                    mode=mode,
-                    limits=limits,
-                    tape=service.tape(),
-                ).serve()
+    def serve(socket: WebSocket, client: _Client, mode: RunMode) -> Awaitable[None]:
+        return ChatSocket(
+            socket,
+            service.conversations,
+            user=client.user,
+            audience=client.audience,
+            dialect=dialect,
+            explain=fault_text,
+            meters=service.meters,
+            mode=mode,
+            limits=limits,
+            tape=service.tape(),
+        ).serve()
 
     @router.websocket("/api/chat/ws")
     async def chat_socket(socket: WebSocket) -> None:
-        await serve(socket, "unary")
+        await door.let_in(socket, "ai-sdk", partial(serve, mode="unary"))
 
     @router.websocket("/api/chat/live")
     async def live_socket(socket: WebSocket) -> None:
-        await serve(socket, "live")
+        await door.let_in(socket, "ai-sdk", partial(serve, mode="live"))
 
     @router.websocket("/live")
     async def envelope_socket(socket: WebSocket) -> None:
-        await _serve_envelopes(socket, door, limits)
+        await door.let_in(socket, "adk", partial(_serve_envelopes, service, limits))
 
     @router.websocket("/api/chat/{chat_id}/audio")
     async def audio_socket(socket: WebSocket) -> None:
-        async with door.opened(socket, "ai-sdk") as client:
-            if client is not None and client.chat_id is not None:
-                await AudioSocket(
-                    socket,
-                    service.conversations,
-                    user=client.user,
-                    chat_id=client.chat_id,
-                    explain=fault_text,
-                    send_seconds=settings.send_seconds,
-                ).serve()
+        await door.let_in(socket, "ai-sdk", partial(_serve_audio, service))
 
     return router
 
 
-async def _serve_envelopes(socket: WebSocket, door: _Door, limits: SocketLimits) -> None:
-    service = door.service
-    async with door.opened(socket, "adk") as client:
-        if client is not None:
-            await EnvelopeSocket(
-                socket,
-                service.conversations,
-                user=client.user,
-                audience=client.audience,
-                dialect=EnvelopeDialect(max_depth=service.settings.json_depth),
-                explain=fault_text,
-                meters=service.meters,
-                chat_id=client.chat_id,
-                limits=limits,
-                tape=service.tape(),
-            ).serve()
+def _serve_envelopes(
+    service: Service, limits: SocketLimits, socket: WebSocket, client: _Client
+) -> Awaitable[None]:
+    return EnvelopeSocket(
+        socket,
+        service.conversations,
+        user=client.user,
+        audience=client.audience,
+        dialect=EnvelopeDialect(max_depth=service.settings.json_depth),
+        explain=fault_text,
+        meters=service.meters,
+        chat_id=client.chat_id,
+        limits=limits,
+        tape=service.tape(),
+    ).serve()
+
+
+def _serve_audio(service: Service, socket: WebSocket, client: _Client) -> Awaitable[None]:
+    assert client.chat_id is not None, "the address names it"
+    return AudioSocket(
+        socket,
+        service.conversations,
+        user=client.user,
+        chat_id=client.chat_id,
+        explain=fault_text,
+        send_seconds=service.settings.send_seconds,
+    ).serve()
 
 
 def _denial(error: Exception) -> Response:

@@ -55,6 +55,7 @@ from adk_stream_protocol.stores.opening import parse_database
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.contents import ContentLimits
 from adk_stream_protocol.translation.events import TranslationOptions
+from adk_stream_protocol.transports.lasting import Lasting
 
 __all__ = ["Services", "create_app", "create_router", "create_service", "turns_of"]
 
@@ -168,6 +169,8 @@ def create_app(
             allow_headers=["*"],
             allow_credentials=True,
         )
+    # Around CORS, which only adds to how an answer begins.
+    app.add_middleware(Lasting)
     service = create_service(
         agent,
         tools=tools,

@@ -482,30 +482,21 @@ class MemoryWake:
 
     def __init__(self) -> None:
         # The topics that someone waits for, and nothing else: there may be one for every chat.
-        self._topics: dict[str, _Topic] = {}
+        self._topics: dict[str, Bell] = {}
 
     def hint(self, topic: str) -> None:
-        waiting = self._topics.pop(topic, None)
+        waiting = self._topics.get(topic)
         if waiting is not None:
-            waiting.hinted.set()
+            waiting.ring()
 
     async def wait(self, topic: str, timeout: float | None) -> None:  # noqa: ASYNC109  # see the port
-        waited = self._topics.setdefault(topic, _Topic())
-        waited.waiting += 1
+        hinted = self._topics.setdefault(topic, Bell())
         try:
             with anyio.move_on_after(timeout):
-                await waited.hinted.wait()
+                await hinted.wait()
         finally:
-            waited.waiting -= 1
-            if not waited.waiting and self._topics.get(topic) is waited:
+            if not hinted.is_awaited and self._topics.get(topic) is hinted:
                 del self._topics[topic]
-
-
-@dataclass(slots=True)
-class _Topic:
-    hinted: anyio.Event = field(default_factory=anyio.Event)
-    waiting: int = 0
-    """How many wait for it."""
 
 
 def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> Stores:

@@ -143,10 +143,12 @@ class EventTranslator:
             return
         lane: Lane = (event.author, event.branch or "")
         self._note(event)
-        yield from self._agent_change(event)
+        if event.author != self._agent:
+            yield from self._agent_change(event)
         for part in (event.content.parts if event.content else None) or []:
             yield from self._part(part, event, lane)
-        yield from self._spoken(event, lane)
+        if event.output_transcription is not None:
+            yield from self._spoken(event, lane)
         for chunk in self._sources.of(event):
             yield from self._step()
             yield chunk
@@ -269,11 +271,12 @@ class EventTranslator:
         self.failed = self.failed or is_failure(event)
         if not event.partial and event.usage_metadata is not None:
             self.usage.add(event.usage_metadata)
-        for key in self.options.metadata_keys & set(event.custom_metadata or {}):
-            self._metadata[key] = jsonable((event.custom_metadata or {})[key])
+        told = event.custom_metadata or {}
+        for key in self.options.metadata_keys & told.keys():
+            self._metadata[key] = jsonable(told[key])
 
     def _agent_change(self, event: Event) -> Iterator[Entry]:
-        if not event.content or not event.content.parts or event.author == self._agent:
+        if not event.content or not event.content.parts:
             return
         first, self._agent = not self._agent, event.author
         if not first and not event.branch:
@@ -424,7 +427,8 @@ class EventTranslator:
 
     def _response(self, response: types.FunctionResponse, event: Event) -> Iterator[Entry]:
         call_id = response.id or ""
-        yield from self._tell_decided(call_id)
+        if self._decided:
+            yield from self._tell_decided(call_id)
         if self._tools.is_settled(call_id) or _is_placeholder(call_id, event):
             return
         yield from self._tools.result(call_id, as_object(jsonable(response.response or {})))
@@ -448,7 +452,7 @@ class EventTranslator:
         for filename, version in (actions.artifact_delta or {}).items():
             yield DataChunk("adk-artifact", {"filename": filename, "version": version}, id=filename)
         told = actions.state_delta or {}
-        state = {key: told[key] for key in self.options.state_keys & set(told)}
+        state = {key: told[key] for key in self.options.state_keys & told.keys()}
         if state:
             yield DataChunk("adk-state", jsonable(state))
         for widget in actions.render_ui_widgets or []:

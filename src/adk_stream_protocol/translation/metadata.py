@@ -107,14 +107,19 @@ class Sources:
         self._seen: set[str] = set()
 
     def of(self, event: Event) -> Iterator[Chunk]:
-        """Yield the sources the event is the first to name."""
+        """Return the sources the event is the first to name."""
+        context = url_context(event)
+        told = (event.grounding_metadata, event.citation_metadata, context)
+        # Hardly any event names some.
+        return iter(()) if told == (None, None, None) else self._of(event, context)
+
+    def _of(self, event: Event, context: object) -> Iterator[Chunk]:
         grounding = event.grounding_metadata
         for chunk in (grounding.grounding_chunks if grounding else None) or []:
             yield from self._chunk(chunk)
         if event.citation_metadata is not None:
             for citation in event.citation_metadata.citations or []:
                 yield from self._url(citation.uri, citation.title)
-        context = url_context(event)
         if isinstance(context, types.UrlContextMetadata):
             for read in context.url_metadata or []:
                 yield from self._url(read.retrieved_url, None)

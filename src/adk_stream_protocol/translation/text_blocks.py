@@ -6,9 +6,9 @@ each character once: the complete event only brings the tail that no delta carri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from adk_stream_protocol.wire.chunks import (
     Chunk,
@@ -23,6 +23,11 @@ from adk_stream_protocol.wire.chunks import (
 __all__ = ["BlockKind", "Lane", "TextBlocks"]
 
 BlockKind: TypeAlias = Literal["text", "reasoning"]
+
+_DELTAS: Final[Mapping[BlockKind, Callable[[str, str], Chunk]]] = {
+    "text": TextDeltaChunk,
+    "reasoning": ReasoningDeltaChunk,
+}
 
 Lane: TypeAlias = tuple[str, str]
 """One voice of a reply: (author, branch). Parallel agents interleave, each in its own lane."""
@@ -66,15 +71,15 @@ class TextBlocks:
             yield from self._close(state)
             yield self._open(state, kind)
         state.sent.setdefault(kind, []).append(text)
-        yield _delta(kind, state.open_id, text)
+        yield _DELTAS[kind](state.open_id, text)
 
     def more(self, lane: Lane, kind: BlockKind, text: str) -> Chunk | None:
         """Return the chunk for more text of the open block, or None if it is not that simple."""
         state = self._lanes.get(lane)
-        if state is None or state.open_kind != kind or not text:
+        if state is None or state.open_kind != kind:
             return None
         state.sent[kind].append(text)
-        return _delta(kind, state.open_id, text)
+        return _DELTAS[kind](state.open_id, text)
 
     def complete(self, lane: Lane, kind: BlockKind, text: str) -> Iterator[Chunk]:
         """Yield what of a complete event's text part was not sent yet."""
@@ -143,9 +148,3 @@ class TextBlocks:
         elif state.open_kind == "reasoning":
             yield ReasoningEndChunk(state.open_id)
         state.open_kind = None
-
-
-def _delta(kind: BlockKind, block_id: str, text: str) -> Chunk:
-    if kind == "text":
-        return TextDeltaChunk(block_id, text)
-    return ReasoningDeltaChunk(block_id, text)

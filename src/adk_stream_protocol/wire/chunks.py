@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, cast, get_args
+from typing import ClassVar, Final, Literal, TypeAlias, cast, get_args
 
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text, dumps, quoted
 
 __all__ = [
+    "EVERYBODYS",
     "AbortChunk",
     "Chunk",
     "CustomChunk",
@@ -419,6 +420,12 @@ def _fields_of(kind: type[Chunk]) -> tuple[_Field, ...]:
 _FIELDS: dict[type[Chunk], tuple[_Field, ...]] = {
     kind: _fields_of(kind) for kind in get_args(Chunk)
 }
+_HEADS: dict[type[Chunk], str] = {
+    kind: f'{{"type":{quoted(cast("str", kind.type))}'
+    for kind in get_args(Chunk)
+    if kind is not DataChunk
+}
+"""How each begins on the wire."""
 _KINDS: dict[str, type[Chunk]] = {
     cast("str", kind.type): kind for kind in get_args(Chunk) if kind is not DataChunk
 }
@@ -443,13 +450,13 @@ def encode(chunk: Chunk) -> str:
     # By hand, since there are many, of this one most: only what nests is the encoder's.
     if type(chunk) is TextDeltaChunk and chunk.provider_metadata is None:
         return f'{{"type":"text-delta","id":{quoted(chunk.id)},"delta":{quoted(chunk.delta)}}}'
-    text = f'{{"type":{quoted(chunk.type)}'
-    for field in _FIELDS[type(chunk)]:
+    kind = type(chunk)
+    text = _HEADS.get(kind) or f'{{"type":{quoted(chunk.type)}'
+    for field in _FIELDS[kind]:
         value = getattr(chunk, field.attribute)
-        if type(value) is str:
-            text += f"{field.lead}{quoted(value)}"
-        elif value is not None or field.required:
-            text += f"{field.lead}{dumps(value)}"
+        if value is None and not field.required:
+            continue
+        text += f"{field.lead}{quoted(value) if type(value) is str else dumps(value)}"
     return f"{text}}}"
 
 
@@ -477,6 +484,12 @@ def parse_chunk(value: JsonObject) -> Chunk:
 
 _ONLY_V7 = (ResetStepChunk, CustomChunk, SteeringMessageChunk, ToolApprovalResponseChunk)
 
+EVERYBODYS: Final = frozenset(get_args(Chunk)) - {
+    *_ONLY_V7,
+    *(ReasoningFileChunk, AbortChunk, FinishChunk, TextEndChunk, ToolApprovalRequestChunk),
+}
+"""The kinds that every client accepts as they are."""
+
 
 def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
     """Return the chunk as every client of that SDK line accepts it, or None if none does.
@@ -484,7 +497,7 @@ def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
     For 6 the result is in the subset that every v6 and every v7 client validates, the strict ones
     included. For 7 it may use what current v7 clients know.
     """
-    if sdk == 7:
+    if sdk == 7 or type(chunk) in EVERYBODYS:
         return chunk
     if isinstance(chunk, _ONLY_V7):
         return None

@@ -8,16 +8,15 @@ Rendering is pure: the same log can be read in both at once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from adk_stream_protocol.wire.chunks import (
+    EVERYBODYS,
     Chunk,
     DataChunk,
-    ReasoningDeltaChunk,
     SdkVersion,
-    TextDeltaChunk,
     ToolApprovalRequestChunk,
     ToolApprovalResponseChunk,
     ToolInputAvailableChunk,
@@ -49,8 +48,11 @@ EXPIRED_TEXT = "No decision came in time; the call was not run."
 CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
 
 
-_EVERYBODYS: Final = (TextDeltaChunk, ReasoningDeltaChunk)
-"""What every reader gets as it is; there are many of these."""
+_AS_THEY_ARE: Final[Mapping[Profile, frozenset[type[Chunk]]]] = {
+    "ai-sdk": EVERYBODYS,
+    "adk": EVERYBODYS - {ToolInputStartChunk, ToolInputDeltaChunk, ToolInputAvailableChunk},
+}
+"""What every reader of a profile gets as it was written: nearly all there is."""
 
 
 def outcome_text(answered: CallAnswered) -> str:
@@ -83,11 +85,13 @@ class Audience:
 
     def render(self, entries: Iterable[Entry]) -> Iterator[Chunk]:
         """Yield the chunks this reader gets for the entries, in order."""
-        show = self._as_ai_sdk if self.profile == "ai-sdk" else self._as_adk
+        as_they_are: frozenset[type[Entry]] = _AS_THEY_ARE[self.profile]
         for entry in entries:
-            if isinstance(entry, _EVERYBODYS):
-                yield entry
+            if type(entry) in as_they_are:
+                # Only chunks are in there, which the type checker cannot know.
+                yield cast("Chunk", entry)
                 continue
+            show = self._as_ai_sdk if self.profile == "ai-sdk" else self._as_adk
             for chunk in show(entry):
                 fitting = fit(chunk, self.sdk)
                 if fitting is not None:

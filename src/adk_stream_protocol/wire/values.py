@@ -50,7 +50,13 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """The escape of half a surrogate pair."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False,
+    allow_nan=False,
+    # What is encoded went through `jsonable`, or came as JSON.
+    check_circular=False,
+    separators=(",", ":"),
+)
 
 _DEEPEST = 24
 """Nesting beyond this is cut off on the way out; no client renders it, and recursion has an end."""
@@ -79,9 +85,14 @@ def jsonable(value: object, _depth: int = 0) -> JsonValue:
 
 
 def _container(value: object, depth: int) -> JsonValue:
-    if isinstance(value, Mapping):
-        pairs = ((_key(key), jsonable(item, depth)) for key, item in value.items())
-        return {key: item for key, item in pairs if not _is_unsafe(key, item)}
+    # Nearly all are plain ones: whether something is a mapping at all takes long to ask.
+    if type(value) is dict or isinstance(value, Mapping):
+        plain: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            name, said = key if isinstance(key, str) else str(key), jsonable(item, depth)
+            if not _is_unsafe(name, said):
+                plain[name] = said
+        return plain
     if isinstance(value, (list, tuple, Set)):
         return [jsonable(item, depth) for item in cast("Iterable[object]", value)]
     return _scalar(value, depth)
@@ -111,10 +122,6 @@ def _model(value: BaseModel) -> dict[str, object]:
         return value.model_dump(by_alias=True, exclude_none=True)
 
 
-def _key(key: object) -> str:
-    return key if isinstance(key, str) else str(key)
-
-
 def _is_unsafe(key: str, item: JsonValue) -> bool:
     if key == "__proto__":
         return True
@@ -132,7 +139,8 @@ def dumps(value: JsonValue) -> str:
 
 def quoted(text: str) -> str:
     """Encode a text as `dumps` does, for JSON that is put together by hand."""
-    return _encodable(encode_basestring(text))
+    written = encode_basestring(text)
+    return written if written.isascii() else _encodable(written)
 
 
 def canonical_json(value: JsonValue) -> str:
@@ -249,7 +257,7 @@ def _finite(digits: str) -> float:
 
 def as_object(value: JsonValue | None) -> JsonObject:
     """Return the value if it is an object, else an empty one: for lenient reading of parts."""
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def as_text(value: JsonValue | None) -> str:
