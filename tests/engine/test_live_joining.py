@@ -10,6 +10,7 @@ import anyio
 import pytest
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
@@ -279,6 +280,22 @@ def test_a_plain_agent_is_read_ahead_and_its_model_stays_of_its_kind() -> None:
     assert plain.model is model
     assert isinstance(model, ScriptedModel)
     assert type(model).__name__ == "ScriptedModel"
+
+
+def test_a_model_that_cannot_run_live_stays_as_it_is() -> None:
+    class Unary(BaseLlm):
+        async def generate_content_async(
+            self, llm_request: LlmRequest, stream: bool = False
+        ) -> AsyncGenerator[LlmResponse, None]:
+            yield text("Hi.")
+
+    plain = LlmAgent(name="a", model=Unary(model="unary"))
+    assert joins_pieces(plain, [])
+    assert type(plain.model) is Unary
+
+
+def test_a_model_that_nobody_knows_is_left_to_the_run() -> None:
+    assert joins_pieces(LlmAgent(name="a", model="no-such-model"), [])
 
 
 @pytest.mark.parametrize(

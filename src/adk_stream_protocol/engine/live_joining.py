@@ -88,7 +88,8 @@ class _ReadAhead:
 
 def _teach(model: BaseLlm) -> None:
     kind = type(model)
-    if not issubclass(kind, _ReadAhead):
+    # ADK takes a model whose class has its own `connect` for one that can run live.
+    if kind.connect is not BaseLlm.connect and not issubclass(kind, _ReadAhead):
         # In place: agents and apps hold this very object, and ADK looks at its kind.
         object.__setattr__(model, "__class__", _taught(kind))
 
@@ -165,8 +166,8 @@ class _Kind(NamedTuple):
 
         Sound goes to a socket of its own: whether it or the words come first makes no difference.
         """
-        is_sound = self.says == "sound"
-        return all(self == other or is_sound != (other.says == "sound") for other in others)
+        heard = self.says == "sound"
+        return all(self == other or heard != (other.says == "sound") for other in others)
 
 
 def _kind_of(response: LlmResponse) -> _Kind | None:

@@ -80,8 +80,8 @@ class Settings:
     tool_threads: int = 8
     """How many sync tools may run at a time; they never block the event loop."""
     join_text: bool = True
-    """Whether pieces of text that a model has ready at the same time go on as one, where neither
-    the agent nor a plugin looks at each."""
+    """Whether pieces of text, and of a live model's sound, that a model has ready at the same time
+    go on as one, where neither the agent nor a plugin looks at each."""
     record: str = ""
     """The file to record all chats in; empty: none. It must not exist."""
     record_text: bool = False
