@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.database_session_service import DatabaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
@@ -322,6 +323,32 @@ async def test_no_chunk_is_shown_before_the_message_is_stored() -> None:
     async with staged(services=Services(sessions=Sessions()), stores=stores) as stage:
         assert (await stage.say("chat", "hi")).text == "Hello."
     assert shown == [None]
+
+
+async def test_a_turn_reads_its_chat_once_and_knows_all_of_it() -> None:
+    reads: list[str] = []
+
+    class Sessions(InMemorySessionService):
+        async def get_session(
+            self,
+            *,
+            app_name: str,
+            user_id: str,
+            session_id: str,
+            config: GetSessionConfig | None = None,
+        ) -> Session | None:
+            reads.append(session_id)
+            return await super().get_session(
+                app_name=app_name, user_id=user_id, session_id=session_id, config=config
+            )
+
+    async with staged(services=Services(sessions=Sessions())) as stage:
+        await stage.say("chat", "hi")
+        reads.clear()
+        await stage.say("chat", "hello")
+        assert reads == ["chat"]
+        said = [part.text for content in stage.model.prompts[-1] for part in content.parts or ()]
+        assert said == ["hi", "Hello.", "hello"]
 
 
 async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:

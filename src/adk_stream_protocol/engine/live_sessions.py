@@ -75,6 +75,11 @@ class LiveSessions(BaseSessionService):
         session_id: str,
         config: GetSessionConfig | None = None,
     ) -> Session | None:
+        scope = run_scope.get()
+        if scope is not None and scope.session is not None and config is None:
+            session, scope.session = scope.session, None
+            if (session.app_name, session.user_id, session.id) == (app_name, user_id, session_id):
+                return session
         return await self._inner.get_session(
             app_name=app_name, user_id=user_id, session_id=session_id, config=config
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from google.adk.events.event import Event
+from google.adk.sessions.session import Session
 from google.genai import types
 
 from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
@@ -189,10 +190,11 @@ class Preparation:
             )
         if known:
             await self.rewind(draft, turns, known[0])
-        if session is None:
-            # Not otherwise: it would be read again, events and all.
+            session = None
+        elif session is None:
             await self._ensure_session(draft, content)
-        return await self.fresh(draft, content, user_message)
+        # ADK takes it as it was read: a long chat's events are not read twice.
+        return await self.fresh(draft, content, user_message, session=session)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -285,12 +287,22 @@ class Preparation:
         message: MessageId | None = None,
         *,
         live: bool = False,
+        session: Session | None = None,
     ) -> Turn:
-        """Return a turn that answers what the user said; `live` counts if no route picked."""
+        """Return a turn that answers what the user said.
+
+        Args:
+            draft: the turn that was asked for.
+            content: what the user said.
+            user_message: the id of that.
+            message: the id of the answer; None: a new one.
+            live: whether it is a live turn, if no route picked.
+            session: the chat's session as it is, if it was read for this turn.
+        """
         message = message or MessageId(f"msg-{uuid.uuid4()}")
         translator = EventTranslator(message, self.options)
         past = PastTurn(InvocationId(""), message, user_message, live=live)
-        scope, runs = await self.modes.runs(draft, past, [content])
+        scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import anyio
 from google.adk.events.event import Event
+from google.adk.sessions.session import Session
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.tools.tool_context import ToolContext
@@ -65,6 +66,8 @@ class RunScope:
     chat_id: ChatId
     holder: ReplyId
     """The reply that the run writes: names it in the ledger."""
+    session: Session | None = None
+    """The chat's session as it was read for the turn, until ADK takes it; None: ADK reads it."""
     stopping: bool = False
     """No further tool may start."""
     asking: int = 0
