@@ -178,8 +178,13 @@ async def test_an_answer_is_acted_on_whether_or_not_the_run_still_waits(
 
 async def no_live_run(stage: Stage) -> None:
     """Wait until no live run is left."""
+    await none_left(stage, "live_runs")
+
+
+async def none_left(stage: Stage, what: str) -> None:
+    """Wait until the server counts none of something any more."""
     with anyio.fail_after(10):
-        while "adk_stream_live_runs 0" not in (await stage.http.get("/metrics")).text:
+        while f"adk_stream_{what} 0" not in (await stage.http.get("/metrics")).text:
             await anyio.lowlevel.checkpoint()
 
 
@@ -198,6 +203,7 @@ async def test_what_is_asked_on_one_route_is_answered_on_another(
                 told = await other.answer(asked, True)
                 assert told.text == "Result told."
         history = await history_with(stage, "Result told.")
+        await none_left(stage, "running_turns")
         # And the chat goes on, on either.
         assert (await teller.say("hi")).text == "Hello."
     assert stage.payments == [5]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
 from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.database_session_service import DatabaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
@@ -325,6 +325,32 @@ async def test_no_chunk_is_shown_before_the_message_is_stored() -> None:
     assert shown == [None]
 
 
+async def test_a_turn_reads_its_chat_once_and_knows_all_of_it() -> None:
+    reads: list[str] = []
+
+    class Sessions(InMemorySessionService):
+        async def get_session(
+            self,
+            *,
+            app_name: str,
+            user_id: str,
+            session_id: str,
+            config: GetSessionConfig | None = None,
+        ) -> Session | None:
+            reads.append(session_id)
+            return await super().get_session(
+                app_name=app_name, user_id=user_id, session_id=session_id, config=config
+            )
+
+    async with staged(services=Services(sessions=Sessions())) as stage:
+        await stage.say("chat", "hi")
+        reads.clear()
+        await stage.say("chat", "hello")
+        assert reads == ["chat"]
+        said = [part.text for content in stage.model.prompts[-1] for part in content.parts or ()]
+        assert said == ["hi", "Hello.", "hello"]
+
+
 async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:
     def edited(text: str) -> dict[str, object]:
         return {"id": "c", "messageId": "u1", "messages": [user_message(text, "u1")]}
@@ -337,24 +363,3 @@ async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:
     assert joined(again.chunks) == joined(back.chunks)
     messages = (await stage.http.get("/api/chats/c")).json()["messages"]
     assert messages[0]["parts"] == [{"type": "text", "text": "hi"}]
-
-
-class CountedSessions(InMemorySessionService):
-    """Counts how often a chat is read, events and all."""
-
-    reads = 0
-
-    async def get_session(self, **asked: Any) -> Session | None:
-        self.reads += 1
-        return await super().get_session(**asked)
-
-
-async def test_a_chat_is_read_once_for_a_turn() -> None:
-    sessions = CountedSessions()
-    async with staged(services=Services(sessions=sessions)) as stage:
-        await stage.say("c", "hi")
-        sessions.reads = 0
-        told = await stage.say("c", "hello")
-        assert told.text == "Hello again."
-        assert sessions.reads == 1
-        assert len(stage.model.prompts[-1]) == 3

@@ -132,14 +132,16 @@ class LiveRuns:
             if (live := self.of(chat_id)) is not None:
                 live.leave()
 
-    async def end(self, chat_id: ChatId) -> None:
-        """End the chat's run, if it has one: another turn is about to begin."""
+    async def end(self, chat_id: ChatId) -> bool:
+        """End the chat's run, as another turn is about to begin; return whether it had one."""
         live = self._runs.get(chat_id)
-        if live is not None:
-            live.end()
-            with anyio.move_on_after(_GOODBYE):
-                await live.ended()
-            self._forget(live)
+        if live is None:
+            return False
+        live.end()
+        with anyio.move_on_after(_GOODBYE):
+            await live.ended()
+        self._forget(live)
+        return True
 
     async def turn(
         self,

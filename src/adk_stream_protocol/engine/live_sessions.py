@@ -79,7 +79,7 @@ class LiveSessions(BaseSessionService):
         if scope is not None and scope.session is not None and config is None:
             # Read a moment ago, under the lease that the run is made under.
             session, scope.session = scope.session, None
-            if (session.user_id, session.id) == (user_id, session_id):
+            if (session.app_name, session.user_id, session.id) == (app_name, user_id, session_id):
                 return session
         return await self._inner.get_session(
             app_name=app_name, user_id=user_id, session_id=session_id, config=config

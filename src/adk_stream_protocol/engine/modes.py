@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from google.adk.sessions.session import Session
 from google.genai import types
 
 from adk_stream_protocol.engine.draft import Draft
@@ -31,7 +32,12 @@ class Modes:
     tool_threads: int = 8
 
     async def runs(
-        self, draft: Draft, past: PastTurn, contents: Sequence[types.Content]
+        self,
+        draft: Draft,
+        past: PastTurn,
+        contents: Sequence[types.Content],
+        *,
+        session: Session | None = None,
     ) -> tuple[RunScope, Sequence[AgentRun]]:
         """Return the runs that give contents to ADK, one after another, and their scope.
 
@@ -40,6 +46,7 @@ class Modes:
             past: the turn that goes on, or the names of a new one.
             contents: what the user said, or the answers of each agent that asked; none: the turn
                 only tells something.
+            session: the chat's session as it is, if it was read for this turn.
         """
         live = past.live if draft.mode is None else draft.mode == "live"
         # ADK reads the answers of one agent when a live run begins.
@@ -48,9 +55,10 @@ class Modes:
             return await self.lives.turn(
                 draft.owner, draft.chat_id, names, contents[0], previous=draft.previous
             )
-        # What a live run knows of the session is outdated from here on.
-        await self.lives.end(draft.chat_id)
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        # What a live run knows of the session is outdated from here on, and it may have left more.
+        if await self.lives.end(draft.chat_id):
+            session = None
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id, session=session)
         return scope, [self._unary(scope, content, past, draft) for content in contents]
 
     def _unary(

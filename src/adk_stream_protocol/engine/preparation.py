@@ -190,9 +190,10 @@ class Preparation:
             )
         if known:
             await self.rewind(draft, turns, known[0])
-            return await self.fresh(draft, content, user_message)
-        if session is None:
+            session = None
+        elif session is None:
             session = await self._make_session(draft, content)
+        # ADK takes it as it was read: a long chat's events are not read twice.
         return await self.fresh(draft, content, user_message, session=session)
 
     def _has_failed(self, turn: PastTurn) -> bool:
@@ -295,17 +296,15 @@ class Preparation:
         Args:
             draft: the turn that was asked for.
             content: what the user said.
-            user_message: its id.
+            user_message: the id of that.
             message: the id of the answer; None: a new one.
-            live: whether it runs live, if no route picked.
-            session: what the chat holds; None: that is to be read anew.
+            live: whether it is a live turn, if no route picked.
+            session: the chat's session as it is, if it was read for this turn.
         """
         message = message or MessageId(f"msg-{uuid.uuid4()}")
         translator = EventTranslator(message, self.options)
         past = PastTurn(InvocationId(""), message, user_message, live=live)
-        scope, runs = await self.modes.runs(draft, past, [content])
-        if scope.live is None:
-            scope.session = session
+        scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 

@@ -70,6 +70,8 @@ class RunScope:
     chat_id: ChatId
     holder: ReplyId
     """The reply that the run writes: names it in the ledger."""
+    session: Session | None = None
+    """The chat's session as it was read for the turn, until ADK takes it; None: ADK reads it."""
     stopping: bool = False
     """No further tool may start."""
     asking: int = 0
@@ -98,8 +100,6 @@ class RunScope:
     """The calls that run with changed arguments, which the model is yet to be told of."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
-    session: Session | None = None
-    """What was read of the chat when its turn was prepared, for ADK's first read; None: nothing."""
     start: Start | None = None
     """Starts what the run does beside; None: a live run, whose turns end before it."""
     stored: Callable[[], Awaitable[None]] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -298,6 +299,8 @@ class MemoryTurns:
 
     def __init__(self) -> None:
         self._turns: dict[ChatId, TurnRecord] = {}
+        # The chats of those that run: few, however many chats there are.
+        self._running: set[ChatId] = set()
         self._requests: dict[tuple[ChatId, str], ReplyId] = {}
 
     async def owner_of(self, chat_id: ChatId) -> UserId | None:
@@ -351,7 +354,7 @@ class MemoryTurns:
 
     def _begin(self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId | None) -> Began:
         stopping = over is not None and current is not None and current.stopping
-        self._turns[turn.chat_id] = dataclasses.replace(turn, stopping=stopping)
+        self._put(dataclasses.replace(turn, stopping=stopping))
         if over is None:
             self._requests[turn.chat_id, turn.key] = turn.reply_id
         else:
@@ -365,9 +368,9 @@ class MemoryTurns:
             self._repoint(turn.reply_id, previous.reply_id)
         self._forget_request(turn.reply_id)
         if previous is None:
-            self._turns.pop(turn.chat_id, None)
+            self._drop(turn.chat_id)
         else:
-            self._turns[turn.chat_id] = dataclasses.replace(previous, running=False)
+            self._put(dataclasses.replace(previous, running=False))
 
     async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
         turn = self._turns.get(chat_id)
@@ -375,13 +378,12 @@ class MemoryTurns:
             self._forget_request(reply_id)
         if turn is not None and turn.reply_id == reply_id:
             key = FAILED_KEY if failed else turn.key
-            ended = dataclasses.replace(turn, running=False, lapsed=False, key=key)
-            self._turns[chat_id] = ended
+            self._put(dataclasses.replace(turn, running=False, lapsed=False, key=key))
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         turn = self._turns.get(chat_id)
         if turn is not None and turn.reply_id == reply_id and turn.running:
-            self._turns[chat_id] = dataclasses.replace(turn, running=False, lapsed=True)
+            self._put(dataclasses.replace(turn, running=False, lapsed=True))
 
     async def lapsed(self) -> Sequence[TurnRecord]:
         return [turn for turn in self._turns.values() if turn.lapsed]
@@ -390,23 +392,37 @@ class MemoryTurns:
         turn = self._turns.get(chat_id)
         if turn is None or not turn.running:
             return None
-        self._turns[chat_id] = dataclasses.replace(turn, stopping=True)
+        self._put(dataclasses.replace(turn, stopping=True))
         return self._turns[chat_id]
 
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
-        return [turn for turn in self._turns.values() if turn.running and turn.reply_id in replies]
+        return [turn for turn in self._that_run() if turn.reply_id in replies]
 
     def is_running(self, reply_id: str) -> bool:
         """Whether the reply's turn still holds its chat."""
-        return any(turn.running and turn.reply_id == reply_id for turn in self._turns.values())
+        return any(turn.reply_id == reply_id for turn in self._that_run())
 
     async def running_of(self, owner: UserId) -> int:
-        return sum(turn.running and turn.owner == owner for turn in self._turns.values())
+        return sum(turn.owner == owner for turn in self._that_run())
 
     async def forget(self, chat_id: ChatId) -> None:
-        self._turns.pop(chat_id, None)
+        self._drop(chat_id)
         for request in [request for request in self._requests if request[0] == chat_id]:
             del self._requests[request]
+
+    def _that_run(self) -> list[TurnRecord]:
+        return [self._turns[chat_id] for chat_id in self._running]
+
+    def _put(self, turn: TurnRecord) -> None:
+        self._turns[turn.chat_id] = turn
+        if turn.running:
+            self._running.add(turn.chat_id)
+        else:
+            self._running.discard(turn.chat_id)
+
+    def _drop(self, chat_id: ChatId) -> None:
+        self._turns.pop(chat_id, None)
+        self._running.discard(chat_id)
 
     def _repoint(self, reply_id: ReplyId, to: ReplyId) -> None:
         for request, answered_in in self._requests.items():
@@ -443,6 +459,8 @@ class MemoryLog:
         self._clock = clock
         self._keep = keep
         self._replies: dict[ReplyId, _Reply] = {}
+        # Those that have ended, the first first.
+        self._ended: deque[ReplyId] = deque()
 
     async def open(self, reply_id: ReplyId) -> None:
         self._forget_old()
@@ -457,6 +475,7 @@ class MemoryLog:
     async def end(self, reply_id: ReplyId) -> None:
         reply = self._replies[reply_id]
         reply.ended_at = self._clock()
+        self._ended.append(reply_id)
         reply.changed.ring()
 
     async def leave(self, reply_id: ReplyId) -> None:
@@ -472,9 +491,11 @@ class MemoryLog:
 
     def _forget_old(self) -> None:
         limit = self._clock() - self._keep
-        old = [key for key, reply in self._replies.items() if (reply.ended_at or limit) < limit]
-        for key in old:
-            del self._replies[key]
+        while self._ended:
+            reply = self._replies.get(self._ended[0])
+            if reply is not None and (reply.ended_at or limit) >= limit:
+                return
+            self._replies.pop(self._ended.popleft(), None)
 
 
 class MemoryWake:
