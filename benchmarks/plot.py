@@ -28,7 +28,7 @@ class Bars:
 
 
 def bars(title: str, groups: Sequence[Bars]) -> str:
-    """Draw groups of bars on one scale, with a line at 1; ours begin with `/api`."""
+    """Draw groups of bars on one scale, with a line at 1; ours begin with a `/`."""
     most = max(value for group in groups for value in group.values.values())
     scale = (_WIDTH - _LEFT - 60) / max(most, 1.0)
     drawn: list[str] = []
@@ -39,7 +39,7 @@ def bars(title: str, groups: Sequence[Bars]) -> str:
         y += _ROW
         top = y
         for name, value in group.values.items():
-            kind = "bar ours" if name.startswith("/api") else "bar"
+            kind = "bar ours" if name.startswith("/") else "bar"
             end = _LEFT + value * scale
             drawn += [
                 f'<text x="{_LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>',

@@ -1,4 +1,4 @@
-"""Whether an event costs more in a long answer, or a turn in a long chat, than in a short one."""
+"""Whether an event costs more in a long answer, and a turn in a long chat or among many chats."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import statistics
 from typing import Final
 
 from benchmarks.page import figure, ratio, table
+from benchmarks.plot import Bars, bars
 from benchmarks.rounds import Benchmark, Results, Sample
 from benchmarks.setting import Setting
 from benchmarks.text import TEXT_NAMES
@@ -16,6 +17,8 @@ __all__ = ["TEXT_GROWTH"]
 _VARIANTS: Final = ("bare", "adk", "memory")
 _PIECES: Final = (2000, 20_000)
 _HISTORIES: Final = (0, 1000, 5000)
+_CHATS: Final = 2000
+_AT_ONCE: Final = 50
 
 
 async def _measure(variant: str, setting: Setting) -> Sample:
@@ -27,7 +30,15 @@ async def _measure(variant: str, setting: Setting) -> Sample:
             found[f"{count}"] = (await bench.whole(f"text {said}")).cpu / said
         for events in _HISTORIES:
             found |= await _in_chat_of(bench, events, setting)
+        found |= await _among_chats(bench, setting)
     return found
+
+
+async def _among_chats(bench: TextBench, setting: Setting) -> Sample:
+    few = await bench.usual("text 1", setting.sized(20, 1))
+    for _ in range(setting.sized(_CHATS // _AT_ONCE, 1)):
+        await bench.whole("text 1", setting.sized(_AT_ONCE, 2))
+    return {"few chats": few, "many chats": await bench.usual("text 1", setting.sized(20, 1))}
 
 
 async def _in_chat_of(bench: TextBench, events: int, setting: Setting) -> Sample:
@@ -70,7 +81,43 @@ def _tell(results: Results) -> str:
             for variant, found in results.items()
         ],
     )
-    return f"{lengths}\n{histories}"
+    chats = table(
+        ["a turn of 1 piece, CPU ms", "few chats", f"{_CHATS:,} chats more", "ratio"],
+        [
+            [
+                TEXT_NAMES[variant],
+                figure(found["few chats"], 1e3),
+                figure(found["many chats"], 1e3),
+                ratio(found["many chats"], found["few chats"]),
+            ]
+            for variant, found in results.items()
+        ],
+    )
+    return f"{lengths}\n{histories}\n{chats}"
 
 
-TEXT_GROWTH: Final = Benchmark("text-growth", _VARIANTS, _measure, _tell, has_own_server=True)
+def _draw(results: Results) -> str:
+    """Draw how often the cost of the smallest case that of a larger one is."""
+    few, many = map(str, _PIECES)
+    told = {
+        f"an event of {_PIECES[1]:,} pieces, of {_PIECES[0]:,} = 1": (few, many),
+        f"a turn among {_CHATS:,} chats, among few = 1": ("few chats", "many chats"),
+    }
+    groups = [
+        Bars(
+            name,
+            {
+                TEXT_NAMES[variant].replace("*", "").replace("`", ""): (
+                    found[large].median / found[small].median
+                )
+                for variant, found in results.items()
+            },
+        )
+        for name, (small, large) in told.items()
+    ]
+    return bars("How server CPU time grows", groups)
+
+
+TEXT_GROWTH: Final = Benchmark(
+    "text-growth", _VARIANTS, _measure, _tell, has_own_server=True, draw=_draw
+)
