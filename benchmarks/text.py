@@ -66,7 +66,7 @@ async def _alone(bench: TextBench, setting: Setting) -> Sample:
 
 
 async def _together(bench: TextBench, name: str, clients: int, *, setting: Setting) -> Sample:
-    count = setting.sized(5000, 10) // clients
+    count = setting.sized(10_000, 10) // clients
     turns = await bench.turns(f"text {count}", clients)
     answered = clients - turns.failed
     return {
@@ -77,7 +77,7 @@ async def _together(bench: TextBench, name: str, clients: int, *, setting: Setti
 
 
 async def _paced(bench: TextBench, setting: Setting) -> Sample:
-    count, clients = setting.sized(60, 3), setting.sized(50, 2)
+    count, clients = setting.sized(150, 3), setting.sized(50, 2)
     turns = await bench.whole(f"paced {count} 30", clients)
     late = [each for heard in turns.heard for each in heard.late] or [0.0]
     return {

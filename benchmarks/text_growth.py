@@ -24,14 +24,25 @@ _AT_ONCE: Final = 50
 async def _measure(variant: str, setting: Setting) -> Sample:
     async with text_bench(variant, setting) as bench:
         await bench.whole(f"text {setting.sized(200, 5)}")
-        found = {}
-        for count in _PIECES:
-            said = setting.sized(count, count // 500)
-            found[f"{count}"] = (await bench.whole(f"text {said}")).cpu / said
+        found = await _by_length(bench, setting)
         for events in _HISTORIES:
             found |= await _in_chat_of(bench, events, setting)
         found |= await _among_chats(bench, setting)
     return found
+
+
+async def _by_length(bench: TextBench, setting: Setting) -> Sample:
+    """Measure an event in a long answer among as many events in short ones, before and after."""
+    few, many = (setting.sized(count, count // 500) for count in _PIECES)
+    half = many // few // 2
+    before = [(await bench.whole(f"text {few}")).cpu for _ in range(half)]
+    long = (await bench.whole(f"text {many}")).cpu
+    after = [(await bench.whole(f"text {few}")).cpu for _ in range(half)]
+    short = statistics.mean(before + after)
+    return {
+        str(count): cpu / size
+        for count, cpu, size in zip(_PIECES, (short, long), (few, many), strict=True)
+    }
 
 
 async def _among_chats(bench: TextBench, setting: Setting) -> Sample:
