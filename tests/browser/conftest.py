@@ -98,5 +98,8 @@ async def visit(browser: Browser, server: Served, faults: Faults) -> AsyncIterat
 
     yield visit
     for context in contexts:
+        for page in context.pages:
+            # A request that is held would fail in the test after this one.
+            await page.unroute_all(behavior="ignoreErrors")
         await context.close()
     await forget_chats(server.url)

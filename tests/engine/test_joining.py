@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import types as types_of_python
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -187,6 +189,30 @@ async def test_a_model_that_breaks_is_heard_out_first() -> None:
             await anext(stream)
 
 
+async def test_a_model_that_is_cancelled_by_itself_does_not_look_done() -> None:
+    async def given_up() -> AsyncGenerator[LlmResponse, None]:
+        yield piece("a")
+        raise asyncio.CancelledError
+
+    async with reading(given_up()) as stream:
+        assert texts([await anext(stream)]) == ["a"]
+        with pytest.raises(asyncio.CancelledError):
+            await anext(stream)
+
+
+async def test_a_model_that_talks_on_when_cancelled_is_left() -> None:
+    async def stubborn() -> AsyncGenerator[LlmResponse, None]:
+        yield piece("a")
+        with contextlib.suppress(asyncio.CancelledError):
+            await anyio.sleep_forever()
+        yield piece("and another thing")
+
+    with anyio.fail_after(5):
+        async with reading(stubborn()) as stream:
+            await anext(stream)
+            await anyio.wait_all_tasks_blocked()
+
+
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
 async def test_a_model_that_is_left_ends_before_its_reader_does(how: str) -> None:
     steps: list[str] = []
@@ -328,6 +354,17 @@ class Outer(BaseAgent):
             yield event
 
 
+class Hiding(BaseAgent):
+    """An agent of the app's own that runs another, of which ADK does not know."""
+
+    hidden: BaseAgent
+
+    @override
+    async def _run_async_impl(self, ctx: InvocationContext) -> AsyncGenerator[Event, None]:
+        async for event in self.hidden.run_async(ctx):
+            yield event
+
+
 # An agent of the app's own, which may do anything with what it says.
 Inner: type[LlmAgent] = types_of_python.new_class("Inner", (LlmAgent,))
 
@@ -339,6 +376,9 @@ def watched() -> dict[str, Callable[[], BaseAgent]]:
         ),
         "a planner": lambda: LlmAgent(name="a", model=model(), planner=PlanReActPlanner()),
         "its own kind": lambda: Inner(name="a", model=model()),
+        "one that hides it": lambda: Hiding(
+            name="hiding", hidden=LlmAgent(name="a", model=model())
+        ),
         "an outer agent": lambda: Outer(
             name="outer", sub_agents=[LlmAgent(name="a", model=model())]
         ),

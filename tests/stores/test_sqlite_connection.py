@@ -75,3 +75,20 @@ async def test_rows_can_be_streamed(connection: AsyncConnection) -> None:
     await connection.execute(insert(WORDS), [{"said": str(number)} for number in range(5)])
     streamed = await connection.stream(select(WORDS.c.said).order_by(WORDS.c.id))
     assert [row.said async for row in streamed] == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_file_stays_the_same_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    engine = create_async_engine(
+        "sqlite+aiosqlite:///words.db", async_creator=sqlite_creator("words.db")
+    )
+    async with engine.begin() as setting_up:
+        await setting_up.run_sync(WORDS.metadata.create_all)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    async with engine.connect() as one, engine.connect() as other:
+        assert (await one.execute(select(WORDS))).all() == []
+        assert (await other.execute(select(WORDS))).all() == []
+    await engine.dispose()

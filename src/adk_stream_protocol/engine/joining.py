@@ -44,8 +44,15 @@ class Joining(BasePlugin):
     It comes last: what an app's plugins answer for the model is not the model's.
     """
 
-    def __init__(self, plugins: list[BasePlugin]) -> None:
+    def __init__(self, root: object, plugins: list[BasePlugin]) -> None:
+        """Join what the agents of an app say.
+
+        Args:
+            root: the one that runs the others.
+            plugins: those of the app.
+        """
         super().__init__(name="adk_stream_joining")
+        self._root = root
         self._is_watched = any(map(watches, plugins))
 
     @override
@@ -56,7 +63,7 @@ class Joining(BasePlugin):
         if self._is_watched or scope is None or scope.start is None:
             return None
         agent = callback_context.get_invocation_context().agent
-        if isinstance(agent, LlmAgent) and not looks_at_pieces(agent):
+        if isinstance(agent, LlmAgent) and not looks_at_pieces(agent, self._root):
             _teach(agent.canonical_model)
             _joins.set((llm_request, scope.start))
         return None

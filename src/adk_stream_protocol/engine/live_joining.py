@@ -28,7 +28,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
-from adk_stream_protocol.engine.reading_ahead import Ahead, looks_at_pieces, watches
+from adk_stream_protocol.engine.reading_ahead import Ahead, is_adks, looks_at_pieces, watches
 from adk_stream_protocol.held_calls.run_scope import Start
 from adk_stream_protocol.translation.live_turns import is_sound
 
@@ -65,8 +65,9 @@ def joins_pieces(root: object, plugins: Iterable[BasePlugin]) -> bool:
     """
     if not isinstance(root, BaseAgent) or any(map(watches, plugins)):
         return False
-    agents = [agent for agent in _with_those_below(root) if isinstance(agent, LlmAgent)]
-    if any(map(looks_at_pieces, agents)):
+    all_agents = list(_with_those_below(root))
+    agents = [agent for agent in all_agents if isinstance(agent, LlmAgent)]
+    if not all(map(is_adks, all_agents)) or any(looks_at_pieces(each, root) for each in agents):
         return False
     with contextlib.suppress(Exception):
         # An unknown model's name, or what a class of the app's says to being extended: the run

@@ -272,8 +272,8 @@ class LiveRun:
                 listener(None)
         self._note(event)
         self._add(event)
-        if not event.partial:
-            self._seen.update(call.id or "" for call in event.get_function_calls())
+        if calls := event.get_function_calls():
+            self._seen.update(call.id or "" for call in calls)
             self._place_what_can_be()
         self._arrived.ring()
 

@@ -178,6 +178,8 @@ class Preparation:
 
     async def _prepare_say(self, said: Say, content: types.Content, draft: Draft) -> Turn:
         user_message = MessageId(said.message.id)
+        # A live run may store something while this is read.
+        is_live = self.modes.lives.of(draft.chat_id) is not None
         session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
         known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
@@ -194,7 +196,8 @@ class Preparation:
         elif session is None:
             session = await self._make_session(draft, content)
         # ADK takes it as it was read: a long chat's events are not read twice.
-        return await self.fresh(draft, content, user_message, session=session)
+        read = None if is_live else session
+        return await self.fresh(draft, content, user_message, session=read)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -349,7 +352,7 @@ class Preparation:
             keep_text=keep_text,
         )
 
-    async def _make_session(self, draft: Draft, content: types.Content) -> Session:
+    async def _make_session(self, draft: Draft, content: types.Content) -> Session | None:
         now = await self.ledger.calls.now()
         return await self.sessions.make(draft.chat_id, draft.owner, said=content, now=now)
 

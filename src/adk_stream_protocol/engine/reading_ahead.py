@@ -16,7 +16,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_stream_protocol.bell import Bell
 
-__all__ = ["Ahead", "looks_at_pieces", "watches"]
+__all__ = ["Ahead", "is_adks", "looks_at_pieces", "watches"]
 
 _AHEAD: Final = 64
 """How many pieces are read ahead at most."""
@@ -33,16 +33,25 @@ def watches(plugin: BasePlugin) -> bool:
     )
 
 
-def looks_at_pieces(agent: LlmAgent) -> bool:
-    """Whether the agent, or one that runs it, may be shown every piece."""
+def looks_at_pieces(agent: LlmAgent, root: object) -> bool:
+    """Whether the agent, or one that runs it, may be shown every piece.
+
+    One that is not below the root is run by something that we know nothing of.
+    """
     if agent.after_model_callback or agent.planner is not None:
         return True
-    above: BaseAgent | None = agent
-    while above is not None:
-        if not type(above).__module__.startswith("google.adk."):
-            return True
-        above = above.parent_agent
-    return False
+    top: BaseAgent = agent
+    while is_adks(top):
+        if top.parent_agent is None:
+            # By name: ADK runs copies.
+            return not isinstance(root, BaseAgent) or top.name != root.name
+        top = top.parent_agent
+    return True
+
+
+def is_adks(agent: BaseAgent) -> bool:
+    """Whether an agent is of ADK's own kinds, which look at no pieces."""
+    return type(agent).__module__.startswith("google.adk.")
 
 
 class Ahead(Generic[KindT]):
@@ -63,7 +72,7 @@ class Ahead(Generic[KindT]):
         self._reader: asyncio.Task[object] | None = None  # None until it begins
         self._is_closed = False
         self._ended = anyio.Event()
-        self._failure: Exception | None = None  # Why the model ended; None: it was done
+        self._failure: BaseException | None = None  # Why the model ended; None: it was done
 
     async def read(self) -> None:
         """Read until the model is done; ahead of whoever takes, while it says plain pieces."""
@@ -72,10 +81,13 @@ class Ahead(Generic[KindT]):
         try:
             if not self._is_closed:
                 await self._read()
-        except asyncio.CancelledError:
-            if not self._is_closed:
+        except asyncio.CancelledError as error:
+            # Nobody may take it for the end of what the model says.
+            self._failure = error
+            if self._is_closed:
+                self._reader.uncancel()
+            elif self._reader.cancelling():
                 raise
-            self._reader.uncancel()
         except Exception as error:  # noqa: BLE001  # whoever takes raises it
             self._failure = error
         finally:
@@ -86,6 +98,9 @@ class Ahead(Generic[KindT]):
         tell = asyncio.get_running_loop().call_soon
         async with aclosing(self._responses) as responses:
             async for response in responses:
+                if self._is_closed:
+                    # It has more to say to being cancelled; nobody listens.
+                    return
                 if not self.ready:
                     # Told a turn of the loop later: what is ready by then goes along.
                     tell(self._came.ring)
@@ -107,7 +122,7 @@ class Ahead(Generic[KindT]):
         """Wait for a response; False if there are no more.
 
         Raises:
-            Exception: the model broke.
+            BaseException: the model broke.
         """
         self._taken.ring()
         while not self.ready and not self._ended.is_set():

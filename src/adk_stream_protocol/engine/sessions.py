@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
 from google.adk.runners import Runner
@@ -51,12 +52,18 @@ class Sessions:
 
     async def make(
         self, chat_id: ChatId, owner: UserId, *, said: types.Content, now: float
-    ) -> Session:
-        """Make the chat's session, titled after what was said first; return it."""
+    ) -> Session | None:
+        """Make the chat's session, titled after what was said first; return it.
+
+        None: it was just made by someone else, such as whoever speaks in the chat.
+        """
         service = self.runner.session_service
-        session = await service.create_session(
-            app_name=self.runner.app_name, user_id=owner, session_id=chat_id
-        )
+        try:
+            session = await service.create_session(
+                app_name=self.runner.app_name, user_id=owner, session_id=chat_id
+            )
+        except AlreadyExistsError:
+            return None
         # An event, because a rewind takes back what a session was created with, but not what an
         # earlier event put into its state.
         state: dict[str, object] = {_TITLE: _title(said), _CREATED: now}

@@ -122,6 +122,8 @@ class Turn:
             if not _is_failure(error) or not self.scope.stopping:
                 raise
             logger.info("run ended by stop", extra=self._ids())
+        finally:
+            self.scope.start = None
 
     def _note_decided(self) -> None:
         """Let the translator know what a policy decided since the last event."""

@@ -289,7 +289,8 @@ def _runner(
     own = agent.plugins if isinstance(agent, App) else []
     plugins = [CallBook(ledger), *own, Gate(ledger)]
     if joins_text:
-        plugins.append(Joining(own))
+        root = agent.root_agent if isinstance(agent, App) else agent
+        plugins.append(Joining(root, own))
     if isinstance(agent, App):
         app = agent.model_copy(update={"plugins": plugins})
     else:

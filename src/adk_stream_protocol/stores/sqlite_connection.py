@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, Self
 
 import aiosqlite
@@ -28,10 +29,12 @@ def sqlite_creator(
         path: the file.
         timeout: how many seconds a statement waits for another writer.
     """
+    # Once: whoever changes the working directory must not change the database.
+    file = Path(path).absolute()
 
     async def create() -> aiosqlite.Connection:
         connection = _Connection(
-            lambda: sqlite3.connect(path, timeout=timeout, factory=_File), _CHUNK
+            lambda: sqlite3.connect(file, timeout=timeout, factory=_File), _CHUNK
         )
         # As SQLAlchemy's own creator does: a thread must not keep a process that ends.
         connection._thread.daemon = True

@@ -30,8 +30,8 @@ _KIND: Final = "audio/pcm;rate=16000"
 _POLICY: Final = 1008
 _TOO_SLOW: Final = 1013
 _MOST_BYTES: Final = 64 * 1024
-_MOST_UNSENT: Final = 600
-"""How many pieces of sound may wait for a client: about a minute."""
+_MOST_UNSENT: Final = 60 * 24_000 * 2
+"""How many bytes of sound may wait for a client: a minute."""
 
 
 def heard(pcm: bytes) -> types.Blob:
@@ -106,6 +106,7 @@ class _Unsent:
 
     def __init__(self) -> None:
         self._frames: deque[bytes | str] = deque()
+        self._bytes = 0  # Of sound, among them
         self._more = Bell()
         self._too_slow = False
 
@@ -113,9 +114,11 @@ class _Unsent:
         """Add what the model says; None: what waits is not to be heard any more."""
         if sound is None:
             self._frames.clear()
+            self._bytes = 0
             self.say(dumps({"type": "interrupted"}))
             return
-        self._too_slow = self._too_slow or len(self._frames) >= _MOST_UNSENT
+        self._bytes += len(sound)
+        self._too_slow = self._too_slow or self._bytes > _MOST_UNSENT
         self.say(sound)
 
     def say(self, frame: bytes | str) -> None:
@@ -127,4 +130,9 @@ class _Unsent:
         """Return the next frame; None: the client is too slow."""
         while not self._frames:
             await self._more.wait()
-        return None if self._too_slow else self._frames.popleft()
+        if self._too_slow:
+            return None
+        frame = self._frames.popleft()
+        if isinstance(frame, bytes):
+            self._bytes -= len(frame)
+        return frame

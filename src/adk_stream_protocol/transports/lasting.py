@@ -20,6 +20,9 @@ _LEFT: Final = "adk_stream.left"
 """Where in a scope a route leaves what is to be served."""
 
 
+_ROUTED: Final = ("route", "endpoint", "path_params")
+
+
 class Lasting:
     """Middleware that serves what a route has left, when nothing of the route is there any more.
 
@@ -36,7 +39,9 @@ class Lasting:
         scope[_LEFT] = left
         await self._app(scope, receive, send)
         if left:
-            # The server keeps it, and with it all that was noted in it on the way.
+            # The server keeps it, and with it all that was noted in it on the way. Middleware
+            # further out may look at what was routed.
+            before |= {name: scope[name] for name in _ROUTED if name in scope}
             scope.clear()
             scope.update(before)
             del before
