@@ -8,6 +8,7 @@ import { currentPrefs } from '../app/prefs.ts';
 import * as api from '../server/api.ts';
 import { useSeen } from '../server/watch.ts';
 import { asksOf } from './asked.ts';
+import { withWords } from './words.ts';
 
 interface Options {
   chat: Chat<UIMessage>;
@@ -80,22 +81,26 @@ function useSettled({ messages, isBusy, isLoading, refresh }: Options): void {
 }
 
 /** Another tab said something, or a voice did. */
-function useSaid({ chat, isBusy, isLoading, refresh }: Options): void {
+function useSaid({ chat, messages, isBusy, isLoading, refresh }: Options): void {
   const { chats } = useSeen();
   const updatedAt = chats?.find(({ id }) => id === chat.id)?.updatedAt;
   const last = useRef(updatedAt);
+  // Over envelopes a turn stays open while it waits, perhaps for long.
+  const isInTheMiddle = isBusy && messages.flatMap(asksOf).length === 0;
   useEffect(() => {
-    if (isBusy || isLoading || updatedAt === undefined || last.current === updatedAt) return;
+    if (isInTheMiddle || isLoading || updatedAt === undefined || last.current === updatedAt) return;
     // Also at the first sight of a chat: what was spoken may be over by then.
     last.current = updatedAt;
     // It may be this page's own turn that was stored.
     api.chat(chat.id, currentPrefs().profile).then(
       found => {
-        if (found !== null && isIdle(chat) && idsOf(found.messages) !== idsOf(chat.messages)) void refresh();
+        if (found === null || idsOf(found.messages) === idsOf(chat.messages)) return;
+        if (isIdle(chat)) void refresh();
+        else chat.messages = withWords(chat.messages, found.messages);
       },
       () => {},
     );
-  }, [updatedAt, isBusy, isLoading]);
+  }, [updatedAt, isInTheMiddle, isLoading]);
 }
 
 const idsOf = (messages: UIMessage[]): string => messages.map(({ id }) => id).join(' ');
