@@ -78,13 +78,17 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     [chatId, tools],
   );
 
+  const isAnswered = useMemo(
+    () => sendWhenAnswered({ browserTools: browser }),
+    [browser, chatId, transport],
+  );
   const chat = useMemo(
     () =>
       new Chat<UIMessage>({
         id: chatId,
         transport,
         generateId: () => newId('message'),
-        sendAutomaticallyWhen: sendWhenAnswered({ browserTools: browser }),
+        sendAutomaticallyWhen: isAnswered,
         onError: error => onError.current(error),
         onData: part => {
           if (part.type !== 'data-adk-transcription') return;
@@ -94,7 +98,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
         // Not only when `status` was seen to change: a short reply may be over before it is drawn.
         onFinish: () => setCaption(''),
       }),
-    [browser, chatId, transport],
+    [isAnswered, chatId, transport],
   );
   const { messages, status } = useChat({ chat, throttle: DRAWN_EVERY });
   const isBusy = status === 'submitted' || status === 'streaming';
@@ -147,6 +151,8 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
       }
       wasDeciding.current = false;
       chat.messages = known;
+      // What waits still, though it was answered here, may be answered in the same way again.
+      isAnswered({ messages: known });
       done();
       if (isInAddress() && follows(known, transport.isEnvelope)) await chat.resumeStream();
     } catch (error) {
