@@ -50,6 +50,24 @@ async def test_a_payment_is_approved_after_the_server_was_killed(
         await chat.page.context.close()
 
 
+async def test_a_decision_that_did_not_arrive_is_asked_for_again_and_counts_then(
+    visit: Visit, tmp_path: Path
+) -> None:
+    fast = (*DATABASE, "--delay", "0")
+    async with served(*fast, cwd=tmp_path) as killed:
+        chat = await visit(url=killed.url)
+        await chat.asks("Send 50 dollars to Hanako")
+        await killed.end(signal.SIGKILL)
+        await expect(chat.notice).to_contain_text("The server does not answer.")
+        await chat.button("Approve").click()
+    async with served(*fast, *same_port(killed), cwd=tmp_path):
+        await expect(chat.page.get_by_text("please decide again")).to_be_visible()
+        await chat.button("Approve").click()
+        assert await chat.transaction("Hanako") == 1
+        await chat.is_done()
+        await chat.page.context.close()
+
+
 async def test_a_reply_that_the_server_died_in_is_told_whole_when_it_is_back(
     visit: Visit, tmp_path: Path
 ) -> None:
