@@ -6,11 +6,13 @@ import argparse
 import datetime
 import sys
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+import anyio
 
 from benchmarks.encoding import ENCODING
 from benchmarks.idle_sockets import IDLE_SOCKETS, SOCKET_OPENER
@@ -20,7 +22,7 @@ from benchmarks.live_waiting import LIVE_WAITING
 from benchmarks.machine import machine_text
 from benchmarks.page import write_section
 from benchmarks.pending import FILLER, PENDING
-from benchmarks.rounds import Benchmark, Results, Sample, order_of, summed_up
+from benchmarks.rounds import Benchmark, Results, Sample, orders_of, summed_up
 from benchmarks.sampling import measure_here, sample_of
 from benchmarks.servers import Servers
 from benchmarks.setting import Scale, Setting
@@ -89,15 +91,31 @@ def _run(benchmark: Benchmark, servers: Servers, *, rounds: int, scale: Scale) -
     for variant in benchmark.variants:
         if variant not in variants:
             sys.stderr.write(f"{benchmark.name}: {variant} is not installed, so not measured\n")
-    for number, variant in order_of(variants, rounds):
-        sys.stderr.write(f"{benchmark.name}: round {number + 1} of {rounds}, {variant}\n")
-        with (
-            tempfile.TemporaryDirectory(dir=servers.folder) as folder,
-            servers.setting(variant, Setting(folder, scale)) as setting,
-        ):
-            samples.setdefault(variant, []).append(sample_of(benchmark, variant, setting))
+    for number, order in enumerate(orders_of(variants, rounds)):
+        sys.stderr.write(f"{benchmark.name}: round {number + 1} of {rounds}\n")
+        for variant, sample in _round(benchmark, servers, order, scale).items():
+            samples.setdefault(variant, []).append(sample)
     # Told in the order they are listed in, whichever came first.
     return {variant: summed_up(samples[variant]) for variant in variants}
+
+
+def _round(
+    benchmark: Benchmark, servers: Servers, order: Sequence[str], scale: Scale
+) -> Mapping[str, Sample]:
+    with ExitStack() as until_end:
+
+        def setting_of(variant: str) -> Setting:
+            folder = until_end.enter_context(tempfile.TemporaryDirectory(dir=servers.folder))
+            return until_end.enter_context(servers.setting(variant, Setting(folder, scale)))
+
+        if benchmark.measure_round is not None:
+            settings = {variant: setting_of(variant) for variant in order}
+            return anyio.run(benchmark.measure_round, settings)
+        samples: dict[str, Sample] = {}
+        for variant in order:
+            sys.stderr.write(f"{benchmark.name}: {variant}\n")
+            samples[variant] = sample_of(benchmark, variant, setting_of(variant))
+        return samples
 
 
 def _caption(rounds: int) -> str:

@@ -34,8 +34,8 @@ def figure(found: Figure, factor: float = 1.0) -> str:
 
 
 def ratio(found: Figure, floor: Figure) -> str:
-    """Return how many times the one median is the other."""
-    return f"{_short(found.median / floor.median)} x" if floor.median else "-"
+    """Return how many times the other the one is."""
+    return f"{figure(found.of(floor))} x" if floor.low else "-"
 
 
 def _short(value: float) -> str:

@@ -28,7 +28,8 @@ async def measure_beside(benchmark: Benchmark, variant: str, setting: Setting) -
 
     What is tiny only shows that it runs, so this process does for it.
     """
-    if setting.scale == "tiny" or benchmark.has_own_server:
+    assert benchmark.measure is not None
+    if setting.scale == "tiny":
         return await benchmark.measure(variant, setting)
     paths = [_ROOT / "src", _ROOT / "tests", _ROOT]
     done = await anyio.run_process(
@@ -44,5 +45,6 @@ async def measure_beside(benchmark: Benchmark, variant: str, setting: Setting) -
 def measure_here(benchmark: Benchmark, variant: str) -> None:
     """Be that process."""
     setting = Setting.from_json(sys.stdin.read())
+    assert benchmark.measure is not None
     sample = anyio.run(benchmark.measure, variant, setting)
     sys.stdout.write(json.dumps(sample))

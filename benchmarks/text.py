@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from benchmarks.page import figure, ratio, table
@@ -11,7 +12,8 @@ from benchmarks.plot import Bars, bars
 from benchmarks.rounds import Benchmark, Figure, Results, Sample, percentile
 from benchmarks.servers import PEERS
 from benchmarks.setting import Setting
-from benchmarks.text_bench import TextBench, text_bench
+from benchmarks.side_by_side import side_by_side
+from benchmarks.text_bench import TextBench
 
 __all__ = ["TEXT", "TEXT_NAMES"]
 
@@ -36,44 +38,63 @@ _COSTS: Final = {
 }
 
 
-async def _measure(variant: str, setting: Setting) -> Sample:
-    async with text_bench(variant, setting) as bench:
-        await bench.turns(f"text {setting.sized(200, 5)}", 2)
-        found = await _alone(bench, setting)
-        for name, clients in (("50", setting.sized(50, 2)), ("100", setting.sized(100, 3))):
-            found |= await _together(bench, name, clients, setting=setting)
-        found |= await _paced(bench, setting)
-        found["memory"] = await bench.memory()
-    return found
+async def _measure(settings: Mapping[str, Setting]) -> Mapping[str, Sample]:
+    scale = next(iter(settings.values()))
+    some, few = scale.sized(5, 1), scale.sized(3, 1)
+    return await side_by_side(
+        settings,
+        [
+            (_warm_up, 1),
+            (_alone, some),
+            (_tools, few),
+            (partial(_together, clients=50), few),
+            (partial(_together, clients=100), 1),
+            (_paced, 1),
+            (_memory, 1),
+        ],
+    )
+
+
+async def _warm_up(bench: TextBench, setting: Setting) -> Sample:
+    await bench.turns(f"text {setting.sized(200, 5)}", 2)
+    return {}
 
 
 async def _alone(bench: TextBench, setting: Setting) -> Sample:
     """Measure one client; an event costs what a long turn takes longer than a short one."""
     few, many = setting.sized(10, 2), setting.sized(2000, 10)
-    short = await bench.usual(f"text {few}", setting.sized(3, 1))
-    long = await bench.usual(f"text {many}", 1)
-    firsts = [(await bench.whole("text 1")).heard for _ in range(setting.sized(5, 1))]
-    found = {
-        "alone": (long - short) / (many - few),
-        "turn": short,
-        "first": statistics.median(each.first for heard in firsts for each in heard),
+    short = await bench.whole(f"text {few}")
+    long = await bench.whole(f"text {many}")
+    first = await bench.whole("text 1")
+    return {
+        "alone": (long.cpu - short.cpu) / (many - few),
+        "turn": short.cpu,
+        "first": first.heard[0].first,
     }
-    for kind in ("tool", "approval"):
-        # Peers spell these differently; what they are compared by is text.
-        told = bench.variant not in PEERS
-        found[kind] = await bench.usual(kind, setting.sized(3, 1)) if told else 0.0
-    return found
 
 
-async def _together(bench: TextBench, name: str, clients: int, *, setting: Setting) -> Sample:
+async def _tools(bench: TextBench, _setting: Setting) -> Sample:
+    # Peers spell these differently; what they are compared by is text.
+    told = bench.variant not in PEERS
+    return {kind: (await bench.whole(kind)).cpu if told else 0.0 for kind in ("tool", "approval")}
+
+
+async def _together(bench: TextBench, setting: Setting, *, clients: int) -> Sample:
+    name = str(clients)
+    clients = setting.sized(clients, clients // 25)
     count = setting.sized(10_000, 10) // clients
-    turns = await bench.turns(f"text {count}", clients)
+    # In chats that are there: ADK's own server has them made by another request.
+    turns = await bench.turns_in(await bench.begun(clients), f"text {count}")
     answered = clients - turns.failed
     return {
         name: turns.cpu / (answered * count) if answered else 0.0,
         f"{name} first": statistics.median([each.first for each in turns.heard] or [0.0]),
         f"{name} failed": float(turns.failed),
     }
+
+
+async def _memory(bench: TextBench, _setting: Setting) -> Sample:
+    return {"memory": await bench.memory()}
 
 
 async def _paced(bench: TextBench, setting: Setting) -> Sample:
@@ -137,7 +158,7 @@ def _draw(results: Results) -> str:
             told,
             {
                 TEXT_NAMES[variant].replace("*", "").replace("`", ""): (
-                    found[name].median / bare[name].median
+                    found[name].of(bare[name]).median
                 )
                 for variant, found in results.items()
                 if variant != "bare"
@@ -152,4 +173,4 @@ def _times(found: Figure, floor: Mapping[str, Figure] | None, name: str) -> str:
     return "-" if floor is None else ratio(found, floor[name])
 
 
-TEXT: Final = Benchmark("text", tuple(TEXT_NAMES), _measure, _tell, has_own_server=True, draw=_draw)
+TEXT: Final = Benchmark("text", tuple(TEXT_NAMES), None, _tell, measure_round=_measure, draw=_draw)

@@ -82,7 +82,19 @@ class TextBench:
         if self.variant == "bare":
             _, cpu, first = await self.client.bare(text, clients, chat=chat)
             return Turns(cpu, [Heard(first=first)])
-        chats = [chat or await self.client.chat() for _ in range(clients)]
+        return await self.turns_in([chat or await self.client.chat() for _ in range(clients)], text)
+
+    async def begun(self, clients: int) -> Sequence[str]:
+        """Return chats in which one turn was had."""
+        chats = [await self.client.chat() for _ in range(clients)]
+        if self.variant != "bare":
+            await self.turns_in(chats, "text 1")
+        return chats
+
+    async def turns_in(self, chats: Sequence[str], text: str) -> Turns:
+        """Have a turn in each of some chats, at once."""
+        if self.variant == "bare":
+            return await self.turns(text, len(chats))
         heard: list[Heard] = []
 
         async def talk(chat: str) -> None:
@@ -94,7 +106,7 @@ class TextBench:
             for chat in chats:
                 tasks.start_soon(talk, chat)
         await anyio.sleep(_SETTLED)
-        return Turns(await self.cpu() - before, heard, failed=clients - len(heard))
+        return Turns(await self.cpu() - before, heard, failed=len(chats) - len(heard))
 
     async def usual(self, text: str, times: int) -> float:
         """Return the CPU time of a turn: the median of some, one after another."""

@@ -3,132 +3,127 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from typing import Final
 
 from benchmarks.page import figure, ratio, table
-from benchmarks.plot import Bars, bars
+from benchmarks.plot import Curves, curves
 from benchmarks.rounds import Benchmark, Results, Sample
 from benchmarks.setting import Setting
+from benchmarks.side_by_side import side_by_side
 from benchmarks.text import TEXT_NAMES
-from benchmarks.text_bench import TextBench, text_bench
+from benchmarks.text_bench import TextBench
 
 __all__ = ["TEXT_GROWTH"]
 
 _VARIANTS: Final = ("bare", "adk", "memory")
-_PIECES: Final = (2000, 20_000)
-_HISTORIES: Final = (0, 1000, 5000)
-_CHATS: Final = 2000
+_PIECES: Final = (2000, 5000, 10_000, 20_000)
+_HISTORIES: Final = (0, 1000, 2500, 5000)
+_CHATS: Final = (0, 500, 1000, 2000)
+"""How many chats were had before."""
 _AT_ONCE: Final = 50
 
 
-async def _measure(variant: str, setting: Setting) -> Sample:
-    async with text_bench(variant, setting) as bench:
-        await bench.whole(f"text {setting.sized(200, 5)}")
-        found = await _by_length(bench, setting)
-        for events in _HISTORIES:
-            found |= await _in_chat_of(bench, events, setting)
-        found |= await _among_chats(bench, setting)
-    return found
+async def _measure(settings: Mapping[str, Setting]) -> Mapping[str, Sample]:
+    steps = ((_warm_up, 1), (_by_length, 1), (_by_history, 1), (_by_chats, 1))
+    return await side_by_side(settings, steps)
+
+
+async def _warm_up(bench: TextBench, setting: Setting) -> Sample:
+    await bench.whole(f"text {setting.sized(2000, 5)}")
+    return {}
 
 
 async def _by_length(bench: TextBench, setting: Setting) -> Sample:
-    """Measure an event in a long answer among as many events in short ones, before and after."""
-    few, many = (setting.sized(count, count // 500) for count in _PIECES)
-    half = many // few // 2
-    before = [(await bench.whole(f"text {few}")).cpu for _ in range(half)]
-    long = (await bench.whole(f"text {many}")).cpu
-    after = [(await bench.whole(f"text {few}")).cpu for _ in range(half)]
-    short = statistics.mean(before + after)
-    return {
-        str(count): cpu / size
-        for count, cpu, size in zip(_PIECES, (short, long), (few, many), strict=True)
-    }
+    """Measure an event in answers of all lengths, from short to long and back again.
+
+    A machine that grows slower meanwhile then does so for all. Of short answers there are more.
+    """
+    spent: dict[int, list[float]] = {count: [] for count in _PIECES}
+    for count in (*_PIECES, *reversed(_PIECES)):
+        pieces = setting.sized(count, count // 500)
+        for _ in range(setting.sized(max(1, 6000 // count), 1)):
+            spent[count].append((await bench.whole(f"text {pieces}")).cpu / pieces)
+    return {f"pieces {count}": statistics.mean(each) for count, each in spent.items()}
 
 
-async def _among_chats(bench: TextBench, setting: Setting) -> Sample:
-    few = await bench.usual("text 1", setting.sized(20, 1))
-    for _ in range(setting.sized(_CHATS // _AT_ONCE, 1)):
-        await bench.whole("text 1", setting.sized(_AT_ONCE, 2))
-    return {"few chats": few, "many chats": await bench.usual("text 1", setting.sized(20, 1))}
+async def _by_history(bench: TextBench, setting: Setting) -> Sample:
+    found: Sample = {}
+    for events in _HISTORIES:
+        chat = await bench.client.filled(setting.sized(events, events // 500))
+        # The first turn in a chat that others began reads more than those after it.
+        await bench.whole("text 1", chat=chat)
+        turns = [await bench.whole("text 1", chat=chat) for _ in range(setting.sized(5, 1))]
+        found[f"first {events}"] = statistics.median(turn.heard[0].first for turn in turns)
+        found[f"history {events}"] = statistics.median(turn.cpu for turn in turns)
+    return found
 
 
-async def _in_chat_of(bench: TextBench, events: int, setting: Setting) -> Sample:
-    chat = await bench.client.filled(setting.sized(events, events // 500))
-    # The first turn in a chat that others began reads more than those after it.
-    await bench.whole("text 1", chat=chat)
-    turns = [await bench.whole("text 1", chat=chat) for _ in range(setting.sized(3, 1))]
-    return {
-        f"first {events}": statistics.median(turn.heard[0].first for turn in turns),
-        f"cpu {events}": statistics.median(turn.cpu for turn in turns),
-    }
+async def _by_chats(bench: TextBench, setting: Setting) -> Sample:
+    found: Sample = {}
+    had = 0
+    for chats in _CHATS:
+        for _ in range(setting.sized((chats - had) // _AT_ONCE, 1)):
+            await bench.whole("text 1", setting.sized(_AT_ONCE, 2))
+        had = chats
+        found[f"chats {chats}"] = await bench.usual("text 1", setting.sized(20, 1))
+    return found
 
 
 def _tell(results: Results) -> str:
-    few, many = map(str, _PIECES)
-    lengths = table(
-        ["CPU us/event", f"{_PIECES[0]:,} pieces", f"{_PIECES[1]:,} pieces", "ratio"],
-        [
-            [
-                TEXT_NAMES[variant],
-                figure(found[few], 1e6),
-                figure(found[many], 1e6),
-                ratio(found[many], found[few]),
-            ]
-            for variant, found in results.items()
-        ],
+    return "\n".join(
+        (
+            _grown(results, "CPU us/event, an answer of", "pieces", _PIECES, 1e6),
+            _grown(results, "CPU ms, a turn of 1 piece after", "history", _HISTORIES, 1e3),
+            _grown(results, "first piece, ms, after", "first", _HISTORIES, 1e3),
+            _grown(results, "CPU ms, a turn of 1 piece beside", "chats", _CHATS, 1e3),
+        )
     )
-    histories = table(
+
+
+_COUNTED: Final = {"pieces": "pieces", "history": "events", "first": "events", "chats": "chats"}
+
+
+def _grown(results: Results, head: str, name: str, sizes: tuple[int, ...], factor: float) -> str:
+    least, most = f"{name} {sizes[0]}", f"{name} {sizes[-1]}"
+    heads = [head, *(f"{size:,} {_COUNTED[name]}" for size in sizes), "the last of the first"]
+    rows = [
         [
-            "a turn of 1 piece, after",
-            *(f"{events:,} events: first piece, ms" for events in _HISTORIES),
-            *(f"{events:,}: CPU, ms" for events in _HISTORIES),
-        ],
-        [
-            [
-                TEXT_NAMES[variant],
-                *(figure(found[f"first {events}"], 1e3) for events in _HISTORIES),
-                *(figure(found[f"cpu {events}"], 1e3) for events in _HISTORIES),
-            ]
-            for variant, found in results.items()
-        ],
-    )
-    chats = table(
-        ["a turn of 1 piece, CPU ms", "few chats", f"{_CHATS:,} chats more", "ratio"],
-        [
-            [
-                TEXT_NAMES[variant],
-                figure(found["few chats"], 1e3),
-                figure(found["many chats"], 1e3),
-                ratio(found["many chats"], found["few chats"]),
-            ]
-            for variant, found in results.items()
-        ],
-    )
-    return f"{lengths}\n{histories}\n{chats}"
+            TEXT_NAMES[variant],
+            *(figure(found[f"{name} {size}"], factor) for size in sizes),
+            ratio(found[most], found[least]),
+        ]
+        for variant, found in results.items()
+    ]
+    return table(heads, rows)
 
 
 def _draw(results: Results) -> str:
-    """Draw how often the cost of the smallest case that of a larger one is."""
-    few, many = map(str, _PIECES)
+    """Draw how many times that of the smallest case the cost of each case is."""
     told = {
-        f"an event of {_PIECES[1]:,} pieces, of {_PIECES[0]:,} = 1": (few, many),
-        f"a turn among {_CHATS:,} chats, among few = 1": ("few chats", "many chats"),
+        "pieces": ("an event, by the pieces of its answer", _PIECES),
+        "history": ("a turn, by the events of its chat", _HISTORIES),
+        "chats": ("a turn, by the chats had before", _CHATS),
     }
-    groups = [
-        Bars(
-            name,
-            {
-                TEXT_NAMES[variant].replace("*", "").replace("`", ""): (
-                    found[large].median / found[small].median
-                )
-                for variant, found in results.items()
-            },
-        )
-        for name, (small, large) in told.items()
-    ]
-    return bars("How server CPU time grows", groups)
+    return curves(
+        "Server CPU time, the smallest case = 1",
+        [
+            Curves(
+                head,
+                sizes,
+                {
+                    TEXT_NAMES[variant].replace("*", "").replace("`", ""): [
+                        found[f"{name} {size}"].of(found[f"{name} {sizes[0]}"]).median
+                        for size in sizes
+                    ]
+                    for variant, found in results.items()
+                },
+            )
+            for name, (head, sizes) in told.items()
+        ],
+    )
 
 
 TEXT_GROWTH: Final = Benchmark(
-    "text-growth", _VARIANTS, _measure, _tell, has_own_server=True, draw=_draw
+    "text-growth", _VARIANTS, None, _tell, measure_round=_measure, draw=_draw
 )

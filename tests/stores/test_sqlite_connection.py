@@ -41,6 +41,33 @@ def crossings(caplog: pytest.LogCaptureFixture) -> int:
     return count
 
 
+async def test_a_transaction_is_ended_only_where_one_was_begun(
+    connection: AsyncConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "aiosqlite"):
+        await connection.execute(select(WORDS))
+        await connection.rollback()
+        assert crossings(caplog) == 1
+        await connection.execute(insert(WORDS).values(said="one"))
+        await connection.rollback()
+        assert crossings(caplog) == 2
+        assert (await connection.execute(select(WORDS))).all() == []
+        await connection.rollback()
+        assert crossings(caplog) == 1
+        await connection.execute(insert(WORDS), [{"said": "two"}, {"said": "three"}])
+        await connection.commit()
+        assert crossings(caplog) == 2
+        with pytest.raises(IntegrityError):
+            await connection.execute(insert(WORDS).values(said="two"))
+        # A statement that failed may have begun something.
+        await connection.rollback()
+        assert crossings(caplog) == 2
+        await connection.execute(select(WORDS))
+        await connection.commit()
+        assert crossings(caplog) == 1
+
+
+
 async def test_a_statement_crosses_once(
     connection: AsyncConnection, caplog: pytest.LogCaptureFixture
 ) -> None:

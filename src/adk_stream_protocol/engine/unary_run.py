@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import cache
 
 from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK has no __all__
     RunConfig,
@@ -27,22 +28,29 @@ def unary_config(
     *, max_llm_calls: int, tool_threads: int, stamp: dict[str, object] | None = None
 ) -> RunConfig:
     """Return how ADK runs a turn: streaming, bounded, sync tools off the event loop."""
+    own: dict[str, object] = {"custom_metadata": stamp}
+    if is_heard():
+        # It reads the environment when it is made, and so once for a run.
+        own["telemetry"] = TelemetryConfig()
+    return _common(max_llm_calls, tool_threads).model_copy(update=own)
+
+
+@cache
+def _common(max_llm_calls: int, tool_threads: int) -> RunConfig:
+    """Return what all turns have in common: checking it anew takes longer than the rest of it."""
     return RunConfig(
         streaming_mode=StreamingMode.SSE,
         max_llm_calls=max_llm_calls,
         tool_thread_pool_config=ToolThreadPoolConfig(max_workers=tool_threads),
-        custom_metadata=stamp,
-        telemetry=_telemetry(),
+        telemetry=_unheard(),
     )
 
 
-def _telemetry() -> TelemetryConfig:
-    """Return what ADK tells OpenTelemetry of each piece of an answer, decided once for a run.
+def _unheard() -> TelemetryConfig:
+    """Return what ADK tells OpenTelemetry of each piece of an answer if nobody listens.
 
     Without it ADK 2.13 reads the environment for every piece.
     """
-    if is_heard():
-        return TelemetryConfig()
     return _Unheard(
         # What nobody hears is told in the way whose cost does not grow with the answer.
         genai_semconv_stability_opt_in="stable",

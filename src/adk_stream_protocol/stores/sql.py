@@ -77,7 +77,7 @@ def _stores(engine: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool) -
 
     calls = SqlCalls(engine)
     log = SqlLog(engine, wake, is_running=is_running, keep=keeping.replies)
-    turns = SqlTurns(engine, end_reply=log.write_end, lease=keeping.lease)
+    turns = SqlTurns(engine, log=log, lease=keeping.lease)
 
     async def prepare() -> int:
         return await migrate(engine)

@@ -2,6 +2,7 @@
 
 What a person acts on (a held call, an answer, a tool's result, the end) is in the table before any
 reader sees it. Text may run one batch ahead: a crash loses at most what a retelling brings back.
+What a reply ends with is written with its turn's end, and so is text that no batch has taken yet.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from sqlalchemy import delete, func, select
@@ -21,7 +22,8 @@ from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import Batch, Wake
-from adk_stream_protocol.stores.sql_calls import database_now, insert_into
+from adk_stream_protocol.stores.chunk_rows import ChunkRow, ChunkRows
+from adk_stream_protocol.stores.sql_calls import database_now
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_schema import CHUNKS
 from adk_stream_protocol.wire.chunks import (
@@ -53,11 +55,10 @@ _DURABLE: Final = frozenset(
         ToolOutputAvailableChunk,
         ToolOutputErrorChunk,
         ToolOutputDeniedChunk,
-        FinishChunk,
-        ErrorChunk,
-        AbortChunk,
     }
 )
+_LAST: Final = frozenset({FinishChunk, ErrorChunk, AbortChunk})
+"""What a reply ends with; its turn ends in a moment."""
 
 
 @dataclass(slots=True)
@@ -69,8 +70,15 @@ class _Live:
     """How many entries readers may see."""
     written: int = 0
     """How many entries are in the table, the end marker included."""
+    closing: bool = False
+    """Whether readers may only see what is in the table."""
     ended: bool = False
     changed: Bell = field(default_factory=Bell)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, and all of it is in the table."""
+        return self.ended and self.written > len(self.entries)
 
 
 class SqlLog:
@@ -89,6 +97,7 @@ class SqlLog:
         self._wake = wake
         self._is_running = is_running
         self._keep = keep
+        self._rows_of_chunks = ChunkRows(engine)
         self._live: dict[ReplyId, _Live] = {}
         self._writing = anyio.Lock()
         # Set when there is something to write; replaced by the writer.
@@ -113,17 +122,25 @@ class SqlLog:
         live = self._live[reply_id]
         assert not live.ended, "nothing follows the end marker"
         live.entries.extend(entries)
-        if _DURABLE.isdisjoint(map(type, entries)):
-            self._dirty.set()
-        else:
+        kinds = frozenset(map(type, entries))
+        if not _DURABLE.isdisjoint(kinds):
             await self._flush()
+        else:
+            self._dirty.set()
+            if live.closing or not _LAST.isdisjoint(kinds):
+                live.closing = True
+                return
         live.visible = len(live.entries)
         live.changed.ring()
 
     async def end(self, reply_id: ReplyId) -> None:
         live = self._live.get(reply_id)
-        if live is not None:
-            live.ended = True
+        if live is None:
+            return
+        live.ended = True
+        if live.is_over:
+            self._let_go()
+        else:
             # If this fails, the next batch that does not writes the end, too.
             self._dirty.set()
             await self._flush()
@@ -139,11 +156,14 @@ class SqlLog:
         Readers of this process see it only after `end`.
         """
         live = self._live.get(reply_id)
-        if live is None:
-            return
-        rows = _rows_of(reply_id, live, ended=True)
-        insert = insert_into(self._engine, CHUNKS).values(created_at=self._now)
-        await connection.execute(insert.on_conflict_do_nothing(), rows)
+        if live is not None:
+            await self._rows_of_chunks.write(connection, _rows_of(reply_id, live, ended=True))
+
+    def note_end(self, reply_id: ReplyId) -> None:
+        """Note that the end that was written is committed: it need not be written again."""
+        live = self._live.get(reply_id)
+        if live is not None:
+            live.written = len(live.entries) + 1
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         known = False
@@ -152,7 +172,7 @@ class SqlLog:
             if live.visible > after:
                 return Batch(tuple(live.entries[after : live.visible]), ended=False)
             await live.changed.wait()
-            if live.written > len(live.entries):
+            if live.is_over:
                 # The table has all of it now, the end included; so has this reader.
                 return Batch(tuple(live.entries[after:]), ended=True)
         return await self._follow(reply_id, after, known=known)
@@ -212,18 +232,16 @@ class SqlLog:
             return Batch((), ended=True)
         # A stock client takes an empty end for an answer and sends again, for ever.
         lost = ErrorChunk(_LOST)
-        rows = [
-            {"reply_id": reply_id, "seq": after, "data": entry_text(lost)},
-            {"reply_id": reply_id, "seq": after + 1, "data": None},
-        ]
-        insert = insert_into(self._engine, CHUNKS).values(created_at=self._now)
+        rows = [(reply_id, after, entry_text(lost)), (reply_id, after + 1, None)]
         async with writing(self._engine) as connection:
-            await connection.execute(insert.on_conflict_do_nothing(), rows)
+            await self._rows_of_chunks.write(connection, rows)
         return Batch((lost,), ended=True)
 
     async def _write_batches(self) -> None:
         while True:
             await self._dirty.wait()
+            # Short replies end before that, and are written as a whole.
+            await anyio.sleep(_BATCH)
             self._dirty = anyio.Event()
             try:
                 await self._flush()
@@ -232,7 +250,6 @@ class SqlLog:
                 trace = trace_of(error)
                 logger.error("batch not written, trying again: %s", trace)  # noqa: TRY400
                 self._dirty.set()
-            await anyio.sleep(_BATCH)
 
     async def _flush(self) -> None:
         """Write everything that is not in the table yet, of all replies, in one statement."""
@@ -240,23 +257,25 @@ class SqlLog:
             rows, counts = self._unwritten()
             if not rows:
                 return
-            insert = insert_into(self._engine, CHUNKS)
-            values = {"created_at": self._now}
             async with writing(self._engine) as connection:
-                await connection.execute(insert.values(**values).on_conflict_do_nothing(), rows)
+                await self._rows_of_chunks.write(connection, rows)
             for live, count in counts:
-                live.written = count
+                # The turn's end may have written more meanwhile.
+                live.written = max(live.written, count)
+                if live.closing:
+                    live.visible = min(live.written, len(live.entries))
+                    live.changed.ring()
             self._let_go()
 
     def _let_go(self) -> None:
         """Let go of replies whose end is written: their readers go on in the table."""
-        over = [name for name, live in self._live.items() if live.written > len(live.entries)]
+        over = [name for name, live in self._live.items() if live.is_over]
         for reply_id in over:
             self._live.pop(reply_id).changed.ring()
             self._wake.hint(reply_id)
 
-    def _unwritten(self) -> tuple[list[dict[str, Any]], list[tuple[_Live, int]]]:
-        rows: list[dict[str, Any]] = []
+    def _unwritten(self) -> tuple[list[ChunkRow], list[tuple[_Live, int]]]:
+        rows: list[ChunkRow] = []
         counts: list[tuple[_Live, int]] = []
         for reply_id, live in self._live.items():
             rows += _rows_of(reply_id, live, ended=live.ended)
@@ -275,12 +294,12 @@ class SqlLog:
             await connection.execute(delete(CHUNKS).where(CHUNKS.c.reply_id.in_(old)))
 
 
-def _rows_of(reply_id: ReplyId, live: _Live, *, ended: bool) -> list[dict[str, Any]]:
+def _rows_of(reply_id: ReplyId, live: _Live, *, ended: bool) -> list[ChunkRow]:
     """Return the rows that are not in the table yet."""
-    rows: list[dict[str, Any]] = [
-        {"reply_id": reply_id, "seq": seq, "data": entry_text(live.entries[seq])}
+    rows: list[ChunkRow] = [
+        (reply_id, seq, entry_text(live.entries[seq]))
         for seq in range(live.written, len(live.entries))
     ]
-    if ended:
-        rows.append({"reply_id": reply_id, "seq": len(live.entries), "data": None})
+    if ended and live.written <= len(live.entries):
+        rows.append((reply_id, len(live.entries), None))
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, not_, select, update
@@ -14,6 +14,7 @@ from adk_stream_protocol.ports import Attached, Began, Busy, TurnRecord
 from adk_stream_protocol.stores.rulings import FAILED_KEY
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
+from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS
 from adk_stream_protocol.wire.values import digest
 
@@ -27,13 +28,13 @@ class SqlTurns:
         self,
         engine: AsyncEngine,
         *,
-        end_reply: Callable[[AsyncConnection, ReplyId], Awaitable[None]],
+        log: SqlLog,
         lease: float = 30.0,
     ) -> None:
         self._engine = engine
         # A turn and its reply end in one transaction: a reader elsewhere that finds no turn running
         # and no end would take the reply for lost.
-        self._end_reply = end_reply
+        self._log = log
         self._lease = lease
         self._now = database_now(engine)
         self._alive = and_(TURNS.c.running, TURNS.c.lease_until > self._now)
@@ -78,17 +79,16 @@ class SqlTurns:
             },
             where=self._free(turn, repeatable=repeatable, over=over),
         ).returning(TURNS.c.reply_id)
-        # Read before the writing transaction: SQLite would not let a stale reader write.
-        async with reading(self._engine) as connection:
+        async with writing(self._engine) as connection:
+            # SQLite's transaction begins with what is written: before that nothing grows stale.
             previous = await self._row(connection, turn.chat_id)
             once = not repeatable and over is None and not rewinds
             earlier = await self._asked_before(connection, turn, previous) if once else None
-        if over is not None and previous is None:
-            # The chat was deleted meanwhile: there is nothing to take over.
-            return Busy(replace(turn, running=False))
-        if earlier is not None:
-            return Attached(earlier)
-        async with writing(self._engine) as connection:
+            if over is not None and previous is None:
+                # The chat was deleted meanwhile: there is nothing to take over.
+                return Busy(replace(turn, running=False))
+            if earlier is not None:
+                return Attached(earlier)
             if (await connection.execute(take)).scalar_one_or_none() is not None:
                 await self._note_request(connection, turn, over)
                 if rewinds:
@@ -146,9 +146,11 @@ class SqlTurns:
         async with writing(self._engine) as connection:
             held = await connection.execute(update(TURNS).where(own).values(**ended))
             if held.rowcount:
-                await self._end_reply(connection, reply_id)
+                await self._log.write_end(connection, reply_id)
             if failed:
                 await self._forget_request(connection, reply_id)
+        if held.rowcount:
+            self._log.note_end(reply_id)
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id, TURNS.c.running)
@@ -163,7 +165,7 @@ class SqlTurns:
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
         own = and_(TURNS.c.chat_id == turn.chat_id, TURNS.c.reply_id == turn.reply_id)
         async with writing(self._engine) as connection:
-            await self._end_reply(connection, turn.reply_id)
+            await self._log.write_end(connection, turn.reply_id)
             if previous is None:
                 await connection.execute(delete(TURNS).where(own))
                 await self._forget_request(connection, turn.reply_id)

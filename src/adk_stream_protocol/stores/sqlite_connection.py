@@ -1,7 +1,8 @@
 """SQLite connections that cross to their thread once for a statement, not four times.
 
 SQLAlchemy asks a driver for a cursor, to execute, for the rows, and to close. aiosqlite carries
-each of these to the connection's thread and back, which takes longer than most statements do.
+each of these to the connection's thread and back, which takes longer than most statements do. So
+does ending a transaction, which SQLAlchemy asks for also where none was begun: after reading.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class _Told(list[Any]):
     description: Any = None
     rowcount = -1
     lastrowid: int | None = None
+    in_transaction = True
+    """Whether the connection is in a transaction since."""
 
     def fetchall(self) -> Self:
         """Return the rows."""
@@ -73,12 +76,28 @@ class _File(sqlite3.Connection):
             told = _Told(cursor.fetchall() if cursor.description else ())
             told.description = cursor.description
             told.rowcount, told.lastrowid = cursor.rowcount, cursor.lastrowid
+            told.in_transaction = self.in_transaction
             return told
         finally:
             cursor.close()
 
 
 class _Connection(aiosqlite.Connection):
+    may_end = True
+    """Whether there may be a transaction to end."""
+
+    @override
+    async def commit(self) -> None:
+        if self.may_end:
+            await super().commit()
+            self.may_end = False
+
+    @override
+    async def rollback(self) -> None:
+        if self.may_end:
+            await super().rollback()
+            self.may_end = False
+
     @override
     def cursor(self) -> _Cursor:  # type: ignore[override]  # all that SQLAlchemy asks of it
         return _Cursor(self)
@@ -99,12 +118,16 @@ class _Cursor:
 
     async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Self:
         """Execute a statement."""
+        # Of one that fails, or is not waited for, nobody knows what it began.
+        self._connection.may_end = True
         self._said = await self._connection.execute_fetchall(sql, parameters)
         self._rows = iter(self._said)
+        self._connection.may_end = self._said.in_transaction
         return self
 
     async def executemany(self, sql: str, parameters: Iterable[Any]) -> Self:
         """Execute a statement for each of many."""
+        self._connection.may_end = True
         self._said = await self._connection.executemany(sql, parameters)
         return self
 
