@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -25,7 +27,7 @@ from adk_stream_protocol.ports import Attached, Batch, Began, Busy, Stores, Turn
 from adk_stream_protocol.stores import sql
 from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.stores.sql_calls import SqlCalls
-from adk_stream_protocol.wire.chunks import ErrorChunk, StartChunk, TextDeltaChunk
+from adk_stream_protocol.wire.chunks import ErrorChunk, FinishChunk, StartChunk, TextDeltaChunk
 from adk_stream_protocol.wire.entries import Entry
 from support.postgres import PostgresServer
 
@@ -33,6 +35,7 @@ pytestmark = pytest.mark.anyio
 
 CHAT, ALICE, REPLY = ChatId("chat"), UserId("alice"), ReplyId("r1")
 TURN = TurnRecord(CHAT, ALICE, REPLY, "k")
+FINISH = FinishChunk("stop")
 SAID: list[Entry] = [StartChunk("m"), TextDeltaChunk("1", "Half a ")]
 
 
@@ -55,6 +58,21 @@ async def approved_call(stores: Stores, *, idempotent: bool = False) -> Approval
     )
     await stores.calls.decide(call.approval_id, Verdict(approved=True, by="alice"))
     return call.approval_id
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """Collect the statements that any engine executes."""
+    found: list[str] = []
+
+    def note(_1: object, _2: object, statement: str, *_rest: object) -> None:
+        found.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
 
 
 async def test_a_reply_whose_process_died_ends_with_an_error(tmp_path: Path) -> None:
@@ -236,6 +254,48 @@ async def test_a_reply_has_ended_for_others_as_soon_as_its_turn_has(
         assert await reader.log.read(REPLY, len(SAID)) == Batch((), ended=True)
         await writer.log.end(REPLY)
         assert await writer.log.read(REPLY, 0) == Batch(tuple(SAID), ended=True)
+
+
+async def test_what_a_reply_ends_with_is_seen_once_it_is_stored(tmp_path: Path) -> None:
+    stores = sqlite_stores(str(tmp_path / "x.db"))
+    # Nobody writes batches, so it is stored by its turn's end alone.
+    await stores.prepare()
+    await stores.turns.begin(TURN, repeatable=False)
+    await stores.log.open(REPLY)
+    await stores.log.append(REPLY, [*SAID, FINISH])
+    last: list[Batch | None] = []
+
+    async def read() -> None:
+        last.append(await stores.log.read(REPLY, 0))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        await wait_all_tasks_blocked()
+        assert last == []
+        await stores.turns.end(CHAT, REPLY)
+        await wait_all_tasks_blocked()
+        assert last == []
+        with statements() as executed:
+            await stores.log.end(REPLY)
+        assert executed == []
+    assert last == [Batch((*SAID, FINISH), ended=True)]
+    await stores.close()
+    later = sqlite_stores(str(tmp_path / "x.db"))
+    async with later.serving():
+        assert await later.log.read(REPLY, 0) == last[0]
+
+
+async def test_what_a_reply_ends_with_does_not_wait_for_its_turn_for_ever(tmp_path: Path) -> None:
+    stores = sqlite_stores(str(tmp_path / "x.db"))
+    async with stores.serving():
+        await stores.turns.begin(TURN, repeatable=False)
+        await stores.log.open(REPLY)
+        await stores.log.append(REPLY, [FINISH])
+        with anyio.fail_after(10):
+            assert await stores.log.read(REPLY, 0) == Batch((FINISH,), ended=False)
+        await stores.turns.end(CHAT, REPLY)
+        await stores.log.end(REPLY)
+        assert await stores.log.read(REPLY, 1) == Batch((), ended=True)
 
 
 async def test_a_lease_that_lapses_between_two_looks_makes_no_idempotent_call_unknown(

@@ -67,7 +67,6 @@ async def test_a_transaction_is_ended_only_where_one_was_begun(
         assert crossings(caplog) == 1
 
 
-
 async def test_a_statement_crosses_once(
     connection: AsyncConnection, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,6 +18,7 @@ from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import Stores, Wake
 from adk_stream_protocol.stores.memory import MemoryWake
+from adk_stream_protocol.stores.postgres_pool import keep_good
 from adk_stream_protocol.stores.postgres_wake import PostgresWake
 from adk_stream_protocol.stores.sql_calls import SqlCalls
 from adk_stream_protocol.stores.sql_log import SqlLog
@@ -54,9 +55,8 @@ def sqlite_stores(path: str, keeping: Keeping | None = None) -> Stores:
 
 def postgres_stores(url: str, keeping: Keeping | None = None) -> Stores:
     """Return stores on a server; `url` has the scheme `postgresql`."""
-    engine = create_async_engine(
-        url.replace("postgresql://", "postgresql+asyncpg://", 1), pool_pre_ping=True
-    )
+    engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://", 1))
+    keep_good(engine)
     # SQLAlchemy's driver calls `ssl` what a plain connection string calls `sslmode`.
     plain = url.replace("?ssl=", "?sslmode=").replace("&ssl=", "&sslmode=")
     wake = PostgresWake(plain)
