@@ -55,7 +55,11 @@ async def _by_history(bench: TextBench, setting: Setting) -> Sample:
         await bench.whole("text 1", chat=chat)
         turns = [await bench.whole("text 1", chat=chat) for _ in range(setting.sized(5, 1))]
         found[f"first {events}"] = statistics.median(turn.heard[0].first for turn in turns)
-        found[f"history {events}"] = statistics.median(turn.cpu for turn in turns)
+        usual = statistics.median(turn.cpu for turn in turns)
+        found[f"history {events}"] = usual
+        many = setting.sized(4000, 5)
+        long = await bench.whole(f"text {many}", chat=chat)
+        found[f"event {events}"] = (long.cpu - usual) / (many - 1)
     return found
 
 
@@ -74,6 +78,7 @@ def _tell(results: Results) -> str:
     return "\n".join(
         (
             _grown(results, "CPU us/event, an answer of", "pieces", _PIECES, 1e6),
+            _grown(results, "CPU us/event, after", "event", _HISTORIES, 1e6),
             _grown(results, "CPU ms, a turn of 1 piece after", "history", _HISTORIES, 1e3),
             _grown(results, "first piece, ms, after", "first", _HISTORIES, 1e3),
             _grown(results, "CPU ms, a turn of 1 piece beside", "chats", _CHATS, 1e3),
@@ -81,7 +86,13 @@ def _tell(results: Results) -> str:
     )
 
 
-_COUNTED: Final = {"pieces": "pieces", "history": "events", "first": "events", "chats": "chats"}
+_COUNTED: Final = {
+    "pieces": "pieces",
+    "event": "events",
+    "history": "events",
+    "first": "events",
+    "chats": "chats",
+}
 
 
 def _grown(results: Results, head: str, name: str, sizes: tuple[int, ...], factor: float) -> str:
@@ -102,7 +113,8 @@ def _draw(results: Results) -> str:
     """Draw how many times that of the smallest case the cost of each case is."""
     told = {
         "pieces": ("an event, by the pieces of its answer", _PIECES),
-        "history": ("a turn, by the events of its chat", _HISTORIES),
+        "event": ("an event, by the events of its chat before", _HISTORIES),
+        "history": ("a turn, by the events of its chat before", _HISTORIES),
         "chats": ("a turn, by the chats had before", _CHATS),
     }
     return curves(

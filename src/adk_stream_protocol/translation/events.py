@@ -7,7 +7,7 @@ give the same entries, which is how history, replay and the first delivery agree
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from google.adk.events.event import Event
@@ -117,10 +117,10 @@ class EventTranslator:
         """Yield the start of a reply: the first, or one that continues the message."""
         yield StartChunk(self.message_id)
 
-    def feed(self, event: Event) -> Iterator[Entry]:
+    def feed(self, event: Event) -> Iterable[Entry]:
         """Return what an event adds to the message; what the user says is only shown, not kept."""
         more = self._more(event)
-        return self._feed(event) if more is None else iter((more,))
+        return self._feed(event) if more is None else (more,)
 
     def _more(self, event: Event) -> Entry | None:
         """Return what an event adds that brings another piece of text and nothing else.
@@ -132,10 +132,12 @@ class EventTranslator:
             return None
         if self.options.hold_text or self.options.metadata_keys:
             return None
-        kind, text = said
-        if event.content is not None and event.author != self._agent:
+        fields = vars(event)
+        author: str = fields["author"]
+        if author != self._agent and fields["content"] is not None:
             return None
-        return self._blocks.more((event.author, event.branch or ""), kind, text)
+        kind, text = said
+        return self._blocks.more((author, fields["branch"] or ""), kind, text)
 
     def _feed(self, event: Event) -> Iterator[Entry]:
         if event.author == "user":

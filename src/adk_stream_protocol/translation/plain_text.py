@@ -31,18 +31,15 @@ def plain_text(event: Event) -> tuple[BlockKind, str] | None:
         or fields.get("url_context_metadata") is not None
     ):
         return None
-    said, content = event.output_transcription, event.content
+    said: types.Transcription | None = fields["output_transcription"]
+    content: types.Content | None = fields["content"]
     if content is None:
         return None if said is None or not said.text else ("text", said.text)
-    parts = content.parts
+    parts: list[types.Part] | None = vars(content)["parts"]
     if said is not None or parts is None or len(parts) != 1:
         return None
-    return _text_of(parts[0])
-
-
-def _text_of(part: types.Part) -> tuple[BlockKind, str] | None:
-    fields = vars(part)
-    text: str | None = fields["text"]
-    if not text or fields["function_call"] is not None or fields["function_response"] is not None:
+    part = vars(parts[0])
+    text: str | None = part["text"]
+    if not text or part["function_call"] is not None or part["function_response"] is not None:
         return None
-    return ("reasoning" if fields["thought"] else "text"), text
+    return ("reasoning" if part["thought"] else "text"), text

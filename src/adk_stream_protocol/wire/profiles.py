@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from adk_stream_protocol.wire.chunks import (
     EVERYBODYS,
@@ -88,8 +88,7 @@ class Audience:
         as_they_are: frozenset[type[Entry]] = _AS_THEY_ARE[self.profile]
         for entry in entries:
             if type(entry) in as_they_are:
-                # Only chunks are in there, which the type checker cannot know.
-                yield cast("Chunk", entry)
+                yield entry  # type: ignore[misc]  # only chunks are in there
                 continue
             show = self._as_ai_sdk if self.profile == "ai-sdk" else self._as_adk
             for chunk in show(entry):
