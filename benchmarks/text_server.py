@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from adk_stream_protocol.cli.heap import settle_heap
+from adk_stream_protocol.cli.switching import switch_soon
 from benchmarks.setting import Setting
 from benchmarks.text_apps import OURS, text_app
 from benchmarks.web import served_app
@@ -23,6 +24,7 @@ async def _serve(variant: str) -> None:
         if variant in OURS:
             # As `adk-stream serve` does.
             settle_heap()
+            switch_soon()
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
         await anyio.to_thread.run_sync(sys.stdin.read)

@@ -24,6 +24,7 @@ from adk_stream_protocol.cli.arguments import ServeOptions
 from adk_stream_protocol.cli.heap import settle_heap
 from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
 from adk_stream_protocol.cli.logs import be_quiet, show_logs, warn
+from adk_stream_protocol.cli.switching import switch_soon
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
 from adk_stream_protocol.server.recorder import check_new
@@ -124,6 +125,7 @@ async def _serve(
 
     server = Server(app, turns=turns_of(app), settings=settings, up=up)
     settle_heap()
+    switch_soon()
     await server.serve_until_told(listener)
     return server.has_cut_off
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import anyio
@@ -48,9 +49,11 @@ class Keeping:
 def sqlite_stores(path: str, keeping: Keeping | None = None) -> Stores:
     """Return stores in a file that this process alone has open."""
     url = f"sqlite+aiosqlite:///{path}"
-    engine = create_async_engine(url, async_creator=sqlite_creator(path))
-    event.listen(engine.sync_engine, "connect", _durable)
-    return _stores(engine, MemoryWake(), keeping or Keeping(), alone=True)
+    create = partial(create_async_engine, url, async_creator=sqlite_creator(path))
+    engine, batches = create(), create(isolation_level="AUTOCOMMIT")
+    for each in (engine, batches):
+        event.listen(each.sync_engine, "connect", _durable)
+    return _stores(engine, batches, MemoryWake(), keeping or Keeping(), alone=True)
 
 
 def postgres_stores(url: str, keeping: Keeping | None = None) -> Stores:
@@ -60,7 +63,8 @@ def postgres_stores(url: str, keeping: Keeping | None = None) -> Stores:
     # SQLAlchemy's driver calls `ssl` what a plain connection string calls `sslmode`.
     plain = url.replace("?ssl=", "?sslmode=").replace("&ssl=", "&sslmode=")
     wake = PostgresWake(plain)
-    return _stores(engine, wake, keeping or Keeping(), alone=False)
+    batches = engine.execution_options(isolation_level="AUTOCOMMIT")
+    return _stores(engine, batches, wake, keeping or Keeping(), alone=False)
 
 
 def _durable(connection: DBAPIConnection, _record: object) -> None:
@@ -71,12 +75,24 @@ def _durable(connection: DBAPIConnection, _record: object) -> None:
     cursor.close()
 
 
-def _stores(engine: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool) -> Stores:
+def _stores(
+    engine: AsyncEngine, batches: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool
+) -> Stores:
+    """Return stores that an engine holds.
+
+    Args:
+        engine: opens transactions.
+        batches: commits each statement by itself: what is written most often is one.
+        wake: how processes give each other hints.
+        keeping: how long what is kept.
+        alone: whether no other process has the database.
+    """
+
     async def is_running(reply_id: ReplyId) -> bool:
         return await turns.is_running(reply_id)
 
     calls = SqlCalls(engine)
-    log = SqlLog(engine, wake, is_running=is_running, keep=keeping.replies)
+    log = SqlLog(engine, batches, wake, is_running=is_running, keep=keeping.replies)
     turns = SqlTurns(engine, log=log, lease=keeping.lease)
 
     async def prepare() -> int:
@@ -86,6 +102,7 @@ def _stores(engine: AsyncEngine, wake: Wake, keeping: Keeping, *, alone: bool) -
         # Also when the server is cancelled: a connection that is not closed keeps its thread.
         with anyio.move_on_after(5, shield=True):
             await engine.dispose()
+            await batches.dispose()
 
     async def tidy() -> None:
         await log.purge()

@@ -87,12 +87,15 @@ class SqlLog:
     def __init__(
         self,
         engine: AsyncEngine,
+        batches: AsyncEngine,
         wake: Wake,
         *,
         is_running: Callable[[ReplyId], Awaitable[bool]],
         keep: float = 3600.0,
     ) -> None:
         self._engine = engine
+        # Commits each statement by itself.
+        self._batches = batches
         self._now = database_now(engine)
         self._wake = wake
         self._is_running = is_running
@@ -257,7 +260,7 @@ class SqlLog:
             rows, counts = self._unwritten()
             if not rows:
                 return
-            async with writing(self._engine) as connection:
+            async with writing(self._batches) as connection:
                 await self._rows_of_chunks.write(connection, rows)
             for live, count in counts:
                 # The turn's end may have written more meanwhile.
