@@ -47,7 +47,7 @@ async def _measure(settings: Mapping[str, Setting]) -> Mapping[str, Sample]:
             (_warm_up, 1),
             (_alone, some),
             (_tools, few),
-            (partial(_together, clients=50), few),
+            (partial(_together, clients=50), scale.sized(2, 1)),
             (partial(_together, clients=100), 1),
             (_paced, 1),
             (_memory, 1),

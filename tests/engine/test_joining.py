@@ -93,6 +93,15 @@ async def test_pieces_that_come_turn_by_turn_are_fewer() -> None:
     assert len(heard) <= 60
 
 
+async def test_the_first_piece_is_not_kept_for_the_next() -> None:
+    steps = [step for text in "abcdef" for step in (None, piece(text))]
+    first, second, *_ = texts(await all_of(said(*steps)))
+    assert first == "a"
+    # The others are: otherwise nothing would be joined at all.
+    assert second is not None
+    assert second.startswith("bc")
+
+
 async def test_a_piece_waits_for_no_other() -> None:
     more = anyio.Event()
 

@@ -6,6 +6,7 @@ their table and what they set.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -99,8 +100,11 @@ def point_of(statement: str, rows: Sequence[Mapping[str, Any]]) -> Point | None:
 
 
 def _chunks(rows: Sequence[Mapping[str, Any]]) -> Point:
-    ends = any(value is None for row in rows for name, value in row.items() if "data" in name)
-    return Point.END if ends else Point.FLUSH
+    [values] = rows
+    # As JSON to SQLite, as arrays to PostgreSQL.
+    packed = values.get("rows")
+    entries = values["entries"] if packed is None else [row[2] for row in json.loads(packed)]
+    return Point.END if None in entries else Point.FLUSH
 
 
 def _turn(rows: Sequence[Mapping[str, Any]]) -> Point | None:

@@ -53,8 +53,10 @@ def test_every_point_that_must_survive_is_in_the_matrix() -> None:
 @pytest.mark.parametrize(
     ("statement", "rows", "point"),
     [
-        ("INSERT INTO adk_stream_chunk (data) VALUES (?)", [{"data": "{}"}], Point.FLUSH),
-        ("INSERT INTO adk_stream_chunk (data) VALUES (?)", [{"data": None}], Point.END),
+        ("INSERT INTO adk_stream_chunk (data)", [{"rows": '[["r", 0, "{}"]]'}], Point.FLUSH),
+        ("INSERT INTO adk_stream_chunk (data)", [{"rows": '[["r", 0, null]]'}], Point.END),
+        ("INSERT INTO adk_stream_chunk (data)", [{"entries": ("{}",)}], Point.FLUSH),
+        ("INSERT INTO adk_stream_chunk (data)", [{"entries": ("{}", None)}], Point.END),
         ("UPDATE adk_stream_call SET state=?", [{"state": "running"}], Point.CLAIM),
         ("UPDATE adk_stream_call SET state=?", [{"state": "approved"}], Point.LAPSE),
         ("UPDATE adk_stream_call SET decided_by=?", [{"decided_by": "me"}], Point.DECISION),

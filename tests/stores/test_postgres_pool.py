@@ -42,7 +42,7 @@ async def test_one_that_was_closed_is_replaced(
     assert (await used(engine))[0] == process
     closed = anyio.Event()
     driver.add_termination_listener(lambda _: closed.set())
-    postgres.sql(f"SELECT pg_terminate_backend({process})")
+    postgres.sql(f"SELECT pg_terminate_backend({process}, 5000)")
     with anyio.fail_after(10):
         await closed.wait()
     assert (await used(engine))[0] != process
@@ -53,7 +53,7 @@ async def test_one_that_was_idle_is_asked(
 ) -> None:
     process, driver = await used(engine)
     monkeypatch.setattr(postgres_pool, "_TRUSTED", 0.0)
-    postgres.sql(f"SELECT pg_terminate_backend({process})")
+    postgres.sql(f"SELECT pg_terminate_backend({process}, 5000)")
     # The event loop has not run since, so the driver has not heard of it.
     assert not driver.is_closed()
     assert (await used(engine))[0] != process

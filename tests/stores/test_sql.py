@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from adk_stream_protocol.errors import Conflict
 from adk_stream_protocol.identifiers import (
@@ -25,9 +25,16 @@ from adk_stream_protocol.identifiers import (
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Attached, Batch, Began, Busy, Stores, TurnRecord, Verdict
 from adk_stream_protocol.stores import sql
+from adk_stream_protocol.stores.chunk_rows import ChunkRow, ChunkRows
 from adk_stream_protocol.stores.sql import Keeping, postgres_stores, sqlite_stores
 from adk_stream_protocol.stores.sql_calls import SqlCalls
-from adk_stream_protocol.wire.chunks import ErrorChunk, FinishChunk, StartChunk, TextDeltaChunk
+from adk_stream_protocol.wire.chunks import (
+    ErrorChunk,
+    FinishChunk,
+    StartChunk,
+    TextDeltaChunk,
+    ToolOutputAvailableChunk,
+)
 from adk_stream_protocol.wire.entries import Entry
 from support.postgres import PostgresServer
 
@@ -277,7 +284,9 @@ async def test_what_a_reply_ends_with_is_seen_once_it_is_stored(tmp_path: Path) 
         assert last == []
         with statements() as executed:
             await stores.log.end(REPLY)
-        assert executed == []
+            assert executed == []
+            await stores.turns.latest(CHAT)
+        assert len(executed) == 1
     assert last == [Batch((*SAID, FINISH), ended=True)]
     await stores.close()
     later = sqlite_stores(str(tmp_path / "x.db"))
@@ -296,6 +305,81 @@ async def test_what_a_reply_ends_with_does_not_wait_for_its_turn_for_ever(tmp_pa
         await stores.turns.end(CHAT, REPLY)
         await stores.log.end(REPLY)
         assert await stores.log.read(REPLY, 1) == Batch((), ended=True)
+
+
+async def test_an_end_that_could_not_be_written_is_one_when_the_turns_is(tmp_path: Path) -> None:
+    stores = sqlite_stores(str(tmp_path / "x.db"))
+    await stores.prepare()
+    await stores.turns.begin(TURN, repeatable=False)
+    await stores.log.open(REPLY)
+    await stores.log.append(REPLY, SAID)
+    ends: list[Batch | None] = []
+
+    async def read() -> None:
+        ends.append(await stores.log.read(REPLY, len(SAID)))
+
+    def fail(*_: object) -> None:
+        raise SQLAlchemyError
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        event.listen(Engine, "before_cursor_execute", fail)
+        try:
+            with pytest.raises(SQLAlchemyError):
+                await stores.log.end(REPLY)
+        finally:
+            event.remove(Engine, "before_cursor_execute", fail)
+        await wait_all_tasks_blocked()
+        assert ends == []
+        with anyio.fail_after(10):
+            await stores.turns.end(CHAT, REPLY)
+    assert ends == [Batch((), ended=True)]
+    await stores.close()
+
+
+async def test_what_was_shown_of_a_reply_that_is_left_is_stored(tmp_path: Path) -> None:
+    writer, reader = (sqlite_stores(str(tmp_path / "x.db")) for _ in range(2))
+    # Nobody writes batches.
+    await writer.prepare()
+    await writer.turns.begin(TURN, repeatable=False)
+    await writer.log.open(REPLY)
+    await writer.log.append(REPLY, [*SAID, FINISH])
+    await writer.log.leave(REPLY)
+    assert await reader.log.read(REPLY, 0) == Batch((*SAID, FINISH), ended=False)
+    await writer.close()
+    await reader.close()
+
+
+async def test_a_flush_that_ends_after_the_turn_takes_nothing_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = sqlite_stores(str(tmp_path / "x.db"))
+    await stores.prepare()
+    await stores.turns.begin(TURN, repeatable=False)
+    await stores.log.open(REPLY)
+    await stores.log.append(REPLY, SAID[:1])
+    writes, may_return = ChunkRows.write, anyio.Event()
+
+    async def slow(self: ChunkRows, connection: AsyncConnection, rows: Sequence[ChunkRow]) -> None:
+        await writes(self, connection, rows)
+        if rows[-1][2] is not None:
+            await may_return.wait()
+
+    monkeypatch.setattr(ChunkRows, "write", slow)
+    async with anyio.create_task_group() as tasks:
+        # What a person acts on is flushed at once.
+        tasks.start_soon(stores.log.append, REPLY, [ToolOutputAvailableChunk("c", 1)])
+        await wait_all_tasks_blocked()
+        # On SQLite one connection writes at a time; it has committed by itself.
+        await stores.log.append(REPLY, [FINISH])
+        await stores.turns.end(CHAT, REPLY)
+        may_return.set()
+    with statements() as executed:
+        await stores.log.end(REPLY)
+    assert executed == []
+    last = await stores.log.read(REPLY, 0)
+    assert last == Batch((SAID[0], ToolOutputAvailableChunk("c", 1), FINISH), ended=True)
+    await stores.close()
 
 
 async def test_a_lease_that_lapses_between_two_looks_makes_no_idempotent_call_unknown(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -91,7 +91,7 @@ class Teller:
         self.count += 1
         return f"{prefix}{self.count}"
 
-    def add(self, entries: Iterator[Entry]) -> None:
+    def add(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self.entries.append(entry)
             if isinstance(entry, CallHeld):

@@ -380,8 +380,11 @@ class ChatTurns:
         self._forget(draft)
         # The chat is free before a reader sees the end: its next request must not be busy.
         end = partial(self.stores.turns.end, failed=failed)
-        await self._surely(end, draft.chat_id, draft.reply_id)
-        await self._surely(self.stores.log.end, draft.reply_id)
+        try:
+            await self._surely(end, draft.chat_id, draft.reply_id)
+        finally:
+            # Also when there is no time left: it is noted at once, and written with a later batch.
+            await self._surely(self.stores.log.end, draft.reply_id)
         logger.info("turn ended", extra=draft.ids())
 
     def _forget(self, draft: Draft) -> None:

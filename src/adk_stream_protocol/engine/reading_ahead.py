@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 import anyio
@@ -95,15 +96,18 @@ class Ahead(Generic[KindT]):
             self._came.ring()
 
     async def _read(self) -> None:
-        tell = asyncio.get_running_loop().call_soon
+        later = asyncio.get_running_loop().call_soon
+        # The first is told at once: nobody waits longer than who has heard nothing yet.
+        tell: Callable[[], object] = self._came.ring
         async with aclosing(self._responses) as responses:
             async for response in responses:
                 if self._is_closed:
                     # It has more to say to being cancelled; nobody listens.
                     return
                 if not self.ready:
-                    # Told a turn of the loop later: what is ready by then goes along.
-                    tell(self._came.ring)
+                    tell()
+                    # A turn of the loop later: what is ready by then goes along.
+                    tell = partial(later, self._came.ring)
                 kind = self._kind_of(response)
                 self.ready.append((response, kind))
                 while self.ready and (kind is None or len(self.ready) >= _AHEAD):

@@ -28,20 +28,23 @@ def unary_config(
     *, max_llm_calls: int, tool_threads: int, stamp: dict[str, object] | None = None
 ) -> RunConfig:
     """Return how ADK runs a turn: streaming, bounded, sync tools off the event loop."""
-    own: dict[str, object] = {"custom_metadata": stamp}
+    own: dict[str, object] = {
+        "custom_metadata": stamp,
+        # Not shared: an agent's plugin may change it for its run.
+        "tool_thread_pool_config": ToolThreadPoolConfig(max_workers=tool_threads),
+    }
     if is_heard():
         # It reads the environment when it is made, and so once for a run.
         own["telemetry"] = TelemetryConfig()
-    return _common(max_llm_calls, tool_threads).model_copy(update=own)
+    return _common(max_llm_calls).model_copy(update=own)
 
 
 @cache
-def _common(max_llm_calls: int, tool_threads: int) -> RunConfig:
+def _common(max_llm_calls: int) -> RunConfig:
     """Return what all turns have in common: checking it anew takes longer than the rest of it."""
     return RunConfig(
         streaming_mode=StreamingMode.SSE,
         max_llm_calls=max_llm_calls,
-        tool_thread_pool_config=ToolThreadPoolConfig(max_workers=tool_threads),
         telemetry=_unheard(),
     )
 

@@ -35,7 +35,7 @@ class ChunkRows:
         self._insert = _from_arrays(now) if self._has_arrays else _from_json(now)
 
     async def write(self, connection: AsyncConnection, rows: Sequence[ChunkRow]) -> None:
-        """Write rows in the connection's transaction."""
+        """Write rows; they are committed when the connection's transaction is, if it has one."""
         if rows:
             await connection.execute(self._insert, self._values(rows))
 

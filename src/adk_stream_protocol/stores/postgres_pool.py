@@ -1,8 +1,8 @@
 """Connections to PostgreSQL that are still good when they are taken from their pool.
 
 SQLAlchemy's own `pool_pre_ping` asks the server each time, in a transaction of its own: three round
-trips before each statement of a busy server. One that was used a moment ago needs no asking: of a
-server that was stopped or killed the driver has heard by itself.
+trips before nearly each statement of a busy server. One that was used a moment ago is not asked: a
+server that is lost just then fails statements either way.
 """
 
 from __future__ import annotations

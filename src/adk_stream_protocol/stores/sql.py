@@ -58,7 +58,11 @@ def sqlite_stores(path: str, keeping: Keeping | None = None) -> Stores:
 
 def postgres_stores(url: str, keeping: Keeping | None = None) -> Stores:
     """Return stores on a server; `url` has the scheme `postgresql`."""
-    engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://", 1))
+    engine = create_async_engine(
+        url.replace("postgresql://", "postgresql+asyncpg://", 1),
+        # Whatever the server's default: who reads and then writes must see what others did between.
+        isolation_level="READ COMMITTED",
+    )
     keep_good(engine)
     # SQLAlchemy's driver calls `ssl` what a plain connection string calls `sslmode`.
     plain = url.replace("?ssl=", "?sslmode=").replace("&ssl=", "&sslmode=")
@@ -100,9 +104,9 @@ def _stores(
 
     async def close() -> None:
         # Also when the server is cancelled: a connection that is not closed keeps its thread.
-        with anyio.move_on_after(5, shield=True):
-            await engine.dispose()
-            await batches.dispose()
+        for each in (engine, batches):
+            with anyio.move_on_after(5, shield=True):
+                await each.dispose()
 
     async def tidy() -> None:
         await log.purge()

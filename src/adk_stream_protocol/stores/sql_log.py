@@ -71,7 +71,7 @@ class _Live:
     written: int = 0
     """How many entries are in the table, the end marker included."""
     closing: bool = False
-    """Whether readers may only see what is in the table."""
+    """Whether readers may see no more until it is in the table."""
     ended: bool = False
     changed: Bell = field(default_factory=Bell)
 
@@ -149,24 +149,38 @@ class SqlLog:
             await self._flush()
 
     async def leave(self, reply_id: ReplyId) -> None:
-        live = self._live.pop(reply_id, None)
-        if live is not None:
-            live.changed.ring()
+        try:
+            # What was shown is stored, so that whoever ends the reply ends it behind that.
+            await self._flush()
+        except (SQLAlchemyError, OSError) as error:
+            logger.error("reply left unwritten: %s", trace_of(error))  # noqa: TRY400
+        finally:
+            live = self._live.pop(reply_id, None)
+            if live is not None:
+                live.changed.ring()
 
-    async def write_end(self, connection: AsyncConnection, reply_id: ReplyId) -> None:
+    async def write_end(self, connection: AsyncConnection, reply_id: ReplyId) -> int:
         """Write the end of a reply that this process writes, in the transaction of its turn's end.
 
         Readers of this process see it only after `end`.
+
+        Returns:
+            how much is in the table then, for `note_end`.
         """
         live = self._live.get(reply_id)
-        if live is not None:
-            await self._rows_of_chunks.write(connection, _rows_of(reply_id, live, ended=True))
+        if live is None:
+            return 0
+        count = len(live.entries) + 1
+        await self._rows_of_chunks.write(connection, _rows_of(reply_id, live, ended=True))
+        return count
 
-    def note_end(self, reply_id: ReplyId) -> None:
-        """Note that the end that was written is committed: it need not be written again."""
+    def note_end(self, reply_id: ReplyId, count: int) -> None:
+        """Note that what `write_end` wrote is committed: it need not be written again."""
         live = self._live.get(reply_id)
         if live is not None:
-            live.written = len(live.entries) + 1
+            live.written = max(live.written, count)
+            # If `end` came before, and could not write it, it is over now.
+            self._let_go()
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         known = False
@@ -259,6 +273,7 @@ class SqlLog:
         async with self._writing:
             rows, counts = self._unwritten()
             if not rows:
+                self._let_go()
                 return
             async with writing(self._batches) as connection:
                 await self._rows_of_chunks.write(connection, rows)
@@ -266,7 +281,7 @@ class SqlLog:
                 # The turn's end may have written more meanwhile.
                 live.written = max(live.written, count)
                 if live.closing:
-                    live.visible = min(live.written, len(live.entries))
+                    live.visible = max(live.visible, min(live.written, len(live.entries)))
                     live.changed.ring()
             self._let_go()
 

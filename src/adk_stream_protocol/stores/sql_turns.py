@@ -143,14 +143,14 @@ class SqlTurns:
         ended: dict[str, object] = {"running": False}
         if failed:
             ended["key"] = FAILED_KEY
+        written = 0
         async with writing(self._engine) as connection:
             held = await connection.execute(update(TURNS).where(own).values(**ended))
             if held.rowcount:
-                await self._log.write_end(connection, reply_id)
+                written = await self._log.write_end(connection, reply_id)
             if failed:
                 await self._forget_request(connection, reply_id)
-        if held.rowcount:
-            self._log.note_end(reply_id)
+        self._log.note_end(reply_id, written)
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id, TURNS.c.running)
