@@ -321,17 +321,17 @@ async def test_an_end_that_could_not_be_written_is_one_when_the_turns_is(tmp_pat
     def fail(*_: object) -> None:
         raise SQLAlchemyError
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(read)
-        event.listen(Engine, "before_cursor_execute", fail)
-        try:
-            with pytest.raises(SQLAlchemyError):
-                await stores.log.end(REPLY)
-        finally:
-            event.remove(Engine, "before_cursor_execute", fail)
-        await wait_all_tasks_blocked()
-        assert ends == []
-        with anyio.fail_after(10):
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            event.listen(Engine, "before_cursor_execute", fail)
+            try:
+                with pytest.raises(SQLAlchemyError):
+                    await stores.log.end(REPLY)
+            finally:
+                event.remove(Engine, "before_cursor_execute", fail)
+            await wait_all_tasks_blocked()
+            assert ends == []
             await stores.turns.end(CHAT, REPLY)
     assert ends == [Batch((), ended=True)]
     await stores.close()
