@@ -75,7 +75,8 @@ def curves(title: str, groups: Sequence[Curves]) -> str:
         most = max(1.2, *(value for curve in group.values.values() for value in curve))
         across = (_WIDTH - _LEFT - 90) / (group.sizes[-1] - group.sizes[0])
         xs = [90 + (size - group.sizes[0]) * across for size in group.sizes]
-        for value in (0.0, 1.0, most):
+        # The number at the line would lie on that at the bottom.
+        for value in (0.0, most) if most > 8 else (0.0, 1.0, most):
             at = bottom - value / most * _CURVE
             drawn.append(f'<text x="80" y="{at + 4:.1f}" text-anchor="end">{value:.2f}</text>')
         one = bottom - _CURVE / most
