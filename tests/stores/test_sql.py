@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -11,7 +11,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from adk_stream_protocol.errors import Conflict
 from adk_stream_protocol.identifiers import (
@@ -36,6 +36,7 @@ from adk_stream_protocol.wire.chunks import (
     ToolOutputAvailableChunk,
 )
 from adk_stream_protocol.wire.entries import Entry
+from adk_stream_protocol.wire.entry_text import entry_text
 from support.postgres import PostgresServer
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +44,7 @@ pytestmark = pytest.mark.anyio
 CHAT, ALICE, REPLY = ChatId("chat"), UserId("alice"), ReplyId("r1")
 TURN = TurnRecord(CHAT, ALICE, REPLY, "k")
 FINISH = FinishChunk("stop")
+LOST = ErrorChunk("lost")
 SAID: list[Entry] = [StartChunk("m"), TextDeltaChunk("1", "Half a ")]
 
 
@@ -65,6 +67,14 @@ async def approved_call(stores: Stores, *, idempotent: bool = False) -> Approval
     )
     await stores.calls.decide(call.approval_id, Verdict(approved=True, by="alice"))
     return call.approval_id
+
+
+@asynccontextmanager
+async def engine_of(folder: Path) -> AsyncIterator[AsyncEngine]:
+    """Open the file that the tests use, as nobody of ours does."""
+    engine = create_async_engine(f"sqlite+aiosqlite:///{folder / 'x.db'}")
+    yield engine
+    await engine.dispose()
 
 
 @contextmanager
@@ -346,6 +356,23 @@ async def test_what_was_shown_of_a_reply_that_is_left_is_stored(tmp_path: Path) 
     await writer.log.append(REPLY, [*SAID, FINISH])
     await writer.log.leave(REPLY)
     assert await reader.log.read(REPLY, 0) == Batch((*SAID, FINISH), ended=False)
+    await writer.close()
+    await reader.close()
+
+
+async def test_nothing_is_read_behind_an_end_that_a_reader_gave(tmp_path: Path) -> None:
+    writer, reader = (sqlite_stores(str(tmp_path / "x.db")) for _ in range(2))
+    await writer.prepare()
+    await writer.turns.begin(TURN, repeatable=False)
+    await writer.log.open(REPLY)
+    await writer.log.append(REPLY, SAID)
+    # The lease lapses; somebody who saw nothing yet ends the reply, and the writer is late.
+    await writer.turns.release(CHAT, REPLY)
+    async with engine_of(tmp_path) as engine, engine.begin() as connection:
+        await ChunkRows(engine).write(connection, [(REPLY, 0, entry_text(LOST)), (REPLY, 1, None)])
+    await writer.log.append(REPLY, [*SAID, FINISH])
+    await writer.log.leave(REPLY)
+    assert await reader.log.read(REPLY, 0) == Batch((LOST,), ended=True)
     await writer.close()
     await reader.close()
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 import anyio
@@ -226,8 +227,9 @@ class SqlLog:
             found = (await connection.execute(query)).scalars().all()
         if not found:
             return None
-        entries = tuple(parse_entry(text) for text in found if text is not None)
-        return Batch(entries, ended=found[-1] is None)
+        # A writer that lost its chat may have written on behind the end that a reader gave it.
+        told = tuple(takewhile(lambda text: text is not None, found))
+        return Batch(tuple(map(parse_entry, told)), ended=len(told) < len(found))
 
     async def _lost(self, reply_id: ReplyId, after: int, *, known: bool) -> Batch | None:
         """End a reply whose writer died, so that every reader sees the same end.
