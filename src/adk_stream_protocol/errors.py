@@ -13,6 +13,7 @@
     │   ├── UnsupportedMedia         not JSON, or a file type that is not allowed  415
     │   └── TooMany                  over a per-user limit                         429
     └── ServerFault                  we broke; the client sees `public_message`
+        ├── StoreLost                the database cannot be reached right now      503
         └── NotRunning               the server was not started, or is stopping    503
             └── Draining             the server ends; others take over             503
 
@@ -22,7 +23,9 @@ A `ClientFault` says what was wrong and what to do. A `ServerFault` keeps its ca
 from __future__ import annotations
 
 import traceback
-from typing import ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Final
 
 __all__ = [
     "AdkStreamError",
@@ -37,9 +40,11 @@ __all__ = [
     "NotRunning",
     "NotYours",
     "ServerFault",
+    "StoreLost",
     "TooLarge",
     "TooMany",
     "UnsupportedMedia",
+    "telling_loss",
     "trace_of",
 ]
 
@@ -153,6 +158,23 @@ class ServerFault(AdkStreamError):
         return self._public_message
 
 
+class StoreLost(ServerFault):
+    """The database went away, or takes no connections; what it has stored is not lost."""
+
+    status = 503
+    default_code = "store_lost"
+    retry_after = 5
+
+    def __init__(
+        self,
+        message: str = "The database cannot be reached.",
+        *,
+        public_message: str = "The database cannot be reached. Send the same again in a moment.",
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message, public_message=public_message, code=code)
+
+
 class NotRunning(ServerFault):
     """The server's lifespan has not started, or the server is stopping."""
 
@@ -176,11 +198,39 @@ class Draining(NotRunning):
         super().__init__(message, public_message=public_message, code=code)
 
 
+_LOST_STATES: Final = ("08", "57P", "53300")
+"""The connection broke; the server is shut down or starts; it takes no more connections."""
+
+
+@contextmanager
+def telling_loss() -> Iterator[None]:
+    """Raise `StoreLost` if the statements of the block find no database.
+
+    SQLAlchemy's errors are known by what they carry: ADK's session services raise them too, and
+    whoever calls those knows no SQL.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _is_loss(error):
+            raise StoreLost from error
+        raise
+
+
+def _is_loss(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        # The driver's own, of a server that takes no connections or does not answer.
+        return True
+    state = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+    return bool(getattr(error, "connection_invalidated", False)) or state.startswith(_LOST_STATES)
+
+
 def trace_of(error: BaseException) -> str:
-    """Return where an exception came from, fit for a log: its type and frames.
+    """Return where an exception came from, fit for a log: its type and frames, and its causes'.
 
     Its message is left out: a tool's or a model's exception may quote arguments or text.
     """
     frames = traceback.extract_tb(error.__traceback__)
     places = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
-    return f"{type(error).__name__}{places}"
+    told = f"{type(error).__name__}{places}"
+    return told if error.__cause__ is None else f"{told}\nbecause of {trace_of(error.__cause__)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from google.adk.events.event import Event
 
@@ -22,10 +22,12 @@ from adk_stream_protocol.identifiers import (
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
+    "LOST",
     "AgentRun",
     "Attached",
     "Batch",
@@ -337,6 +339,16 @@ class Batch:
     ended: bool
 
 
+LOST: Final = ErrorChunk(
+    "The server was interrupted while this reply ran; what its tools did may not be known. Reload "
+    "the chat to see where it stands."
+)
+"""What a reply ends with whose turn was cut off.
+
+A stock client takes an empty end for an answer and sends again, for ever.
+"""
+
+
 class Log(Protocol):
     """The entries of each reply, numbered from 0 without gaps; the one way out of a run."""
 
@@ -353,7 +365,7 @@ class Log(Protocol):
         ...
 
     async def leave(self, reply_id: ReplyId) -> None:
-        """Write no more of a reply whose chat this process has lost; its readers see it end."""
+        """Write no more of a reply that this process cannot end; its readers see `LOST`."""
         ...
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:

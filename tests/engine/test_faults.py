@@ -122,6 +122,8 @@ class FlakySessions(InMemorySessionService):
 
     async def append_event(self, session: Session, event: Event) -> Event:
         self._fail("append")
+        if event.is_final_response() and not event.partial:
+            self._fail("last")
         return await super().append_event(session, event)
 
     def _fail(self, what: str) -> None:
@@ -139,9 +141,25 @@ async def test_an_approval_is_not_lost_when_the_session_fails_once(where: str) -
         sessions.fails = where
         await stage.http.post(f"/api/approvals/{asked.approvals[0]}", json={"approved": True})
         await stage.http.get("/api/chat/c/stream")
-        assert payments == []
         answered = await stage.post("/api/chat", asked.approving("c", True))
         assert answered.text == "Told."
+        assert payments == [5]
+
+
+async def test_a_reply_whose_last_event_was_not_stored_is_made_up_for() -> None:
+    payments: list[int] = []
+    sessions = FlakySessions()
+    async with serve(llm(PAY, [payer(payments)]), Services(sessions=sessions)) as stage:
+        asked = await stage.say("c", "pay")
+        sessions.fails = "last"
+        answer = asked.approving("c", True)
+        cut_off = await stage.post("/api/chat", answer)
+        assert cut_off.types[-1] == "error"
+        assert "interrupted" in cut_off.chunks[-1]["errorText"]
+        resumed = Answered.of(await stage.http.get("/api/chat/c/stream"))
+        assert (resumed.text, resumed.types[-1]) == ("Told.", "finish")
+        again = await stage.post("/api/chat", answer)
+        assert (again.text, again.types[-1]) == ("Told.", "finish")
         assert payments == [5]
 
 
@@ -151,7 +169,7 @@ async def test_a_message_that_failed_can_be_sent_again() -> None:
     async with serve(llm(PAY), Services(sessions=sessions)) as stage:
         sessions.fails = "get"
         first = await stage.post("/api/chat", {"id": "c", "messages": [message]})
-        assert first.status == 500
+        assert (first.status, first.error["code"]) == (503, "store_lost")
         second = await stage.post("/api/chat", {"id": "c", "messages": [message]})
         assert second.text == "Hello."
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from adk_stream_protocol import errors
 from adk_stream_protocol.errors import (
@@ -18,9 +19,11 @@ from adk_stream_protocol.errors import (
     NotRunning,
     NotYours,
     ServerFault,
+    StoreLost,
     TooLarge,
     TooMany,
     UnsupportedMedia,
+    telling_loss,
     trace_of,
 )
 
@@ -39,6 +42,7 @@ CLIENT_FAULTS: list[tuple[type[ClientFault], int, str]] = [
 SERVER_FAULTS: list[tuple[type[ServerFault], int, str]] = [
     (NotRunning, 503, "not_running"),
     (Draining, 503, "draining"),
+    (StoreLost, 503, "store_lost"),
 ]
 
 
@@ -69,6 +73,43 @@ def test_a_draining_server_says_when_to_come_back() -> None:
     assert Draining().retry_after == 5
     assert Draining().public_message
     assert NotRunning("x", public_message="y").retry_after is None
+
+
+class Refused(Exception):
+    """As PostgreSQL's driver tells it, in the way SQLAlchemy passes it on."""
+
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__(sqlstate)
+        self.sqlstate = sqlstate
+
+
+def passed_on(sqlstate: str, *, invalidated: bool = False) -> DBAPIError:
+    return DBAPIError("SELECT 1", {}, Refused(sqlstate), connection_invalidated=invalidated)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(),
+        TimeoutError(),
+        passed_on("57P03"),
+        passed_on("08006"),
+        passed_on("53300"),
+        passed_on("", invalidated=True),
+    ],
+)
+def test_a_database_that_is_away_is_told_as_such(error: Exception) -> None:
+    with pytest.raises(StoreLost) as caught, telling_loss():
+        raise error
+    assert caught.value.__cause__ is error
+    assert caught.value.retry_after == 5
+
+
+@pytest.mark.parametrize("error", [ValueError(), passed_on("23505"), passed_on("22001")])
+def test_another_fault_of_a_statement_stays_what_it_is(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, telling_loss():
+        raise error
+    assert caught.value is error
 
 
 def test_busy_chat_is_caught_as_a_conflict() -> None:
@@ -105,3 +146,12 @@ def test_trace_for_a_log_names_type_and_place_but_not_the_message() -> None:
     assert trace.startswith("ValueError\n")
     assert "test_errors.py" in trace
     assert "card-4242" not in trace
+
+
+def test_trace_for_a_log_tells_the_cause_too() -> None:
+    with pytest.raises(StoreLost) as caught, telling_loss():
+        raise ConnectionRefusedError("sk-1")
+    trace = trace_of(caught.value)
+    assert trace.startswith("StoreLost\n")
+    assert "\nbecause of ConnectionRefusedError\n" in trace
+    assert "sk-1" not in trace

@@ -136,6 +136,34 @@ async def test_asking_that_was_cut_off_is_made_up_for() -> None:
     assert await world.states("a") == ["done"]
 
 
+async def test_two_that_come_to_a_call_at_once_ask_its_tool_once() -> None:
+    asked: list[str] = []
+    reached, may_tell = anyio.Event(), anyio.Event()
+
+    async def reconcile(call_id: str) -> Reconciled | None:
+        asked.append(call_id)
+        reached.set()
+        await may_tell.wait()
+        return Reconciled()
+
+    world = World(reconcile)
+    await world.die_while_running("a")
+
+    async def recover() -> None:
+        await world.ledger.settle_orphans(ChatId("chat-a"))
+        # A recovery goes on with what is known by then.
+        assert await world.states("a") == ["done"]
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(world.ledger.settle_orphans)
+            await reached.wait()
+            tasks.start_soon(recover)
+            await anyio.wait_all_tasks_blocked()
+            may_tell.set()
+    assert asked == ["a"]
+
+
 async def test_a_call_is_not_asked_about_all_the_time_nor_for_ever() -> None:
     asked: list[str] = []
 

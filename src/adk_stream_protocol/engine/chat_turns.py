@@ -325,7 +325,7 @@ class ChatTurns:
         try:
             with scope:
                 await self._run(draft, turn)
-                over = True
+                over = not turn.cut_off
         finally:
             turn.scope.left()
             self._note(turning, _outcome(turn) if over else "handed_over")
@@ -342,7 +342,8 @@ class ChatTurns:
             if current is not None and current.stopping:
                 turn.stop()
             await turn.produce()
-            await draft.settle(draft, turn)
+            if not turn.cut_off:
+                await draft.settle(draft, turn)
         except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
             turn.failed = True
             logger.error("turn not settled: %s", trace_of(error), extra=draft.ids())  # noqa: TRY400

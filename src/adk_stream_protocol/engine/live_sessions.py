@@ -17,6 +17,7 @@ from google.adk.sessions.base_session_service import (
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
+from adk_stream_protocol.errors import telling_loss
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.translation.history import reply_of
 
@@ -24,7 +25,10 @@ __all__ = ["LiveSessions"]
 
 
 class LiveSessions(BaseSessionService):
-    """Hands everything to the service it is given."""
+    """Hands everything to the service it is given.
+
+    Its database may go away: then each of these raises `StoreLost`.
+    """
 
     def __init__(self, inner: BaseSessionService) -> None:
         self._inner = inner
@@ -33,10 +37,10 @@ class LiveSessions(BaseSessionService):
     async def append_event(self, session: Session, event: Event) -> Event:
         scope = run_scope.get()
         if scope is None or session.id != scope.chat_id:
-            return await self._inner.append_event(session, event)
+            return await self._append(session, event)
         _note_live_call(session, event)
         if scope.live is None or reply_of(event) is not None:
-            return await self._inner.append_event(session, event)
+            return await self._append(session, event)
         if _is_machinery(event):
             return event
         return await self._append_to_turn(scope, session, event)
@@ -46,12 +50,16 @@ class LiveSessions(BaseSessionService):
         assert turn is not None, "only live runs have turns of their own"
         event.invocation_id = turn.invocation_id
         event.custom_metadata = {**(event.custom_metadata or {}), **turn.stamp}
-        stored = await self._inner.append_event(session, event)
+        stored = await self._append(session, event)
         if _is_speech(event):
             scope.said = None
             if scope.stored is not None:
                 await scope.stored()
         return stored
+
+    async def _append(self, session: Session, event: Event) -> Event:
+        with telling_loss():
+            return await self._inner.append_event(session, event)
 
     @override
     async def create_session(
@@ -62,9 +70,10 @@ class LiveSessions(BaseSessionService):
         state: dict[str, Any] | None = None,
         session_id: str | None = None,
     ) -> Session:
-        return await self._inner.create_session(
-            app_name=app_name, user_id=user_id, state=state, session_id=session_id
-        )
+        with telling_loss():
+            return await self._inner.create_session(
+                app_name=app_name, user_id=user_id, state=state, session_id=session_id
+            )
 
     @override
     async def get_session(
@@ -81,27 +90,34 @@ class LiveSessions(BaseSessionService):
             session, scope.session = scope.session, None
             if (session.app_name, session.user_id, session.id) == (app_name, user_id, session_id):
                 return session
-        return await self._inner.get_session(
-            app_name=app_name, user_id=user_id, session_id=session_id, config=config
-        )
+        with telling_loss():
+            return await self._inner.get_session(
+                app_name=app_name, user_id=user_id, session_id=session_id, config=config
+            )
 
     @override
     async def list_sessions(
         self, *, app_name: str, user_id: str | None = None
     ) -> ListSessionsResponse:
-        return await self._inner.list_sessions(app_name=app_name, user_id=user_id)
+        with telling_loss():
+            return await self._inner.list_sessions(app_name=app_name, user_id=user_id)
 
     @override
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        await self._inner.delete_session(app_name=app_name, user_id=user_id, session_id=session_id)
+        with telling_loss():
+            await self._inner.delete_session(
+                app_name=app_name, user_id=user_id, session_id=session_id
+            )
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        return await self._inner.get_user_state(app_name=app_name, user_id=user_id)
+        with telling_loss():
+            return await self._inner.get_user_state(app_name=app_name, user_id=user_id)
 
     @override
     async def flush(self) -> None:
-        await self._inner.flush()
+        with telling_loss():
+            await self._inner.flush()
 
 
 def _note_live_call(session: Session, event: Event) -> None:

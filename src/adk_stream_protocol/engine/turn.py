@@ -1,7 +1,8 @@
 """One turn: a run of the agent, translated into the log until it ends.
 
 Whoever reads the log does not matter here: a turn never waits for a reader, and a reader that
-leaves does not end it. Every reply ends, whatever happens.
+leaves does not end it. Every reply ends, whatever happens; one whose database goes away is left to
+whoever recovers it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import dataclasses
 import logging
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import anyio
 from google.adk.events.event import Event
 
-from adk_stream_protocol.errors import AdkStreamError, trace_of
+from adk_stream_protocol.errors import AdkStreamError, StoreLost, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.identifiers import InvocationId, ReplyId
@@ -62,6 +63,8 @@ class Turn:
     """The opening ends the reply: there is nothing to conclude."""
     failed: bool = False
     """The reply ended with an error."""
+    cut_off: bool = False
+    """The database went away: what is left to do is another turn's."""
     _last: Event | None = None
     """The newest event; None before the first."""
     _run: AgentRun | None = None
@@ -99,6 +102,12 @@ class Turn:
             if not _is_failure(error):
                 # The turn is handed over as it stands, its running calls included.
                 raise
+            if self.scope.live is None and _is_loss(error):
+                logger.error(  # noqa: TRY400
+                    "turn cut off: %s", trace_of(error), extra=self._ids()
+                )
+                self.cut_off = True
+                return
             await self._fail(error)
         with anyio.move_on_after(5, shield=True):
             await self._leave_no_call_running()
@@ -246,6 +255,20 @@ def _is_failure(error: BaseException) -> bool:
         return all(map(_is_failure, error.exceptions))
     ending = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, SystemExit, GeneratorExit)
     return not isinstance(error, ending)
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether a store was lost, whatever ADK made of it."""
+    return any(isinstance(known, StoreLost) for known in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what it was raised for."""
+    yield error
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from _causes(inner)
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__)
 
 
 def _public_text(error_id: str) -> str:

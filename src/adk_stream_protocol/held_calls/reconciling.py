@@ -39,6 +39,8 @@ _PATIENCE: Final = 24 * 3600.0
 class Pauses:
     """When each call may be asked about again. Dies with the process: then all are due."""
 
+    asking: dict[ApprovalId, anyio.Event] = field(default_factory=dict)
+    """The calls that are asked about right now; set when that is over."""
     _next: dict[ApprovalId, tuple[float, float]] = field(default_factory=dict)
     # The moment, by the loop's clock, and how long the pause before it is.
 
@@ -82,8 +84,18 @@ async def settle_orphans(
     changed = dict(lapsed)
 
     async def ask(call: HeldCall) -> None:
+        under_way = pauses.asking.get(call.approval_id)
+        if under_way is not None:
+            # The sweeper and a chat's recovery may both come to it: whoever asks tells.
+            await under_way.wait()
+            return
+        over = pauses.asking[call.approval_id] = anyio.Event()
         pauses.asked(call)
-        known = await _reconciled(calls, policy, call)
+        try:
+            known = await _reconciled(calls, policy, call)
+        finally:
+            del pauses.asking[call.approval_id]
+            over.set()
         if known is not None:
             changed[call.approval_id] = known
 

@@ -26,6 +26,7 @@ from adk_stream_protocol.identifiers import (
 )
 from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import (
+    LOST,
     Attached,
     Batch,
     Began,
@@ -479,6 +480,7 @@ class MemoryLog:
         reply.changed.ring()
 
     async def leave(self, reply_id: ReplyId) -> None:
+        await self.append(reply_id, [LOST])
         await self.end(reply_id)
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:

@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.errors import StoreLost, trace_of
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import Stores, Wake
 from adk_stream_protocol.stores.memory import MemoryWake
@@ -148,8 +148,7 @@ async def _now_and_then(tidy: Callable[[], Awaitable[None]]) -> AsyncIterator[No
         while True:
             try:
                 await tidy()
-            except (SQLAlchemyError, OSError) as error:
-                # OSError: the driver's own, of a server that takes no connections.
+            except (SQLAlchemyError, StoreLost) as error:
                 logger.error("old rows not purged: %s", trace_of(error))  # noqa: TRY400
             await anyio.sleep(_TIDY)
 

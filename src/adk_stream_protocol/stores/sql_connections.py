@@ -13,6 +13,8 @@ from typing import Final
 import anyio
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from adk_stream_protocol.errors import telling_loss
+
 __all__ = ["reading", "writing"]
 
 _LONGEST: Final = 30.0
@@ -21,15 +23,23 @@ _LONGEST: Final = 30.0
 
 @asynccontextmanager
 async def writing(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Open a transaction that is committed at the block's end."""
-    with anyio.fail_after(_LONGEST, shield=True):
+    """Open a transaction that is committed at the block's end.
+
+    Raises:
+        StoreLost: there is no database, or it went away.
+    """
+    with telling_loss(), anyio.fail_after(_LONGEST, shield=True):
         async with engine.begin() as connection:
             yield connection
 
 
 @asynccontextmanager
 async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Open a connection for reading."""
-    with anyio.fail_after(_LONGEST, shield=True):
+    """Open a connection for reading.
+
+    Raises:
+        StoreLost: there is no database, or it went away.
+    """
+    with telling_loss(), anyio.fail_after(_LONGEST, shield=True):
         async with engine.connect() as connection:
             yield connection

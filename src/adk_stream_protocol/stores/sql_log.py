@@ -20,9 +20,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.bell import Bell
-from adk_stream_protocol.errors import trace_of
+from adk_stream_protocol.errors import StoreLost, trace_of
 from adk_stream_protocol.identifiers import ReplyId
-from adk_stream_protocol.ports import Batch, Wake
+from adk_stream_protocol.ports import LOST, Batch, Wake
 from adk_stream_protocol.stores.chunk_rows import ChunkRow, ChunkRows
 from adk_stream_protocol.stores.sql_calls import database_now
 from adk_stream_protocol.stores.sql_connections import reading, writing
@@ -45,10 +45,6 @@ logger = logging.getLogger(__name__)
 _BATCH: Final = 0.025
 _POLL: Final = 0.25
 _OUTAGE: Final = 20.0
-_LOST: Final = (
-    "The server was interrupted while this reply ran; what its tools did may not be known. Reload "
-    "the chat to see where it stands."
-)
 _DURABLE: Final = frozenset(
     {
         CallHeld,
@@ -153,7 +149,7 @@ class SqlLog:
         try:
             # What was shown is stored, so that whoever ends the reply ends it behind that.
             await self._flush()
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, StoreLost) as error:
             logger.error("reply left unwritten: %s", trace_of(error))  # noqa: TRY400
         finally:
             live = self._live.pop(reply_id, None)
@@ -203,7 +199,7 @@ class SqlLog:
                 # Asked first: what is written before the lease lapses is then certainly seen.
                 running = await self._is_running(reply_id)
                 batch = await self._rows(reply_id, after)
-            except (SQLAlchemyError, OSError):
+            except (SQLAlchemyError, StoreLost):
                 # The database may be back in a moment: the reader just waits a little longer.
                 if anyio.current_time() > until:
                     raise
@@ -249,12 +245,10 @@ class SqlLog:
         if found is not None and found.data is None:
             # It has ended; the reader asked for what is behind the end.
             return Batch((), ended=True)
-        # A stock client takes an empty end for an answer and sends again, for ever.
-        lost = ErrorChunk(_LOST)
-        rows = [(reply_id, after, entry_text(lost)), (reply_id, after + 1, None)]
+        rows = [(reply_id, after, entry_text(LOST)), (reply_id, after + 1, None)]
         async with writing(self._engine) as connection:
             await self._rows_of_chunks.write(connection, rows)
-        return Batch((lost,), ended=True)
+        return Batch((LOST,), ended=True)
 
     async def _write_batches(self) -> None:
         while True:
@@ -264,8 +258,7 @@ class SqlLog:
             self._dirty = anyio.Event()
             try:
                 await self._flush()
-            except (SQLAlchemyError, OSError) as error:
-                # OSError: the driver's own, of a server that takes no connections.
+            except (SQLAlchemyError, StoreLost) as error:
                 trace = trace_of(error)
                 logger.error("batch not written, trying again: %s", trace)  # noqa: TRY400
                 self._dirty.set()
