@@ -26,7 +26,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from typing_extensions import override
 
 from adk_stream_protocol.engine.reading_ahead import Ahead, looks_at_pieces, watches
-from adk_stream_protocol.held_calls.run_scope import Start, run_scope
+from adk_stream_protocol.held_calls.run_scope import Others, RunScope, Start, run_scope
 
 __all__ = ["Joining", "joined"]
 
@@ -34,8 +34,8 @@ _TEXT: Final = frozenset({"text", "thought"})
 _JOINED: Final = frozenset({"content", "partial", "model_version", "usage_metadata"})
 """What a piece may say of itself. Of what was used so far, the last one tells."""
 
-_joins: ContextVar[tuple[LlmRequest, Start] | None] = ContextVar("joins", default=None)
-"""The request whose answer nobody looks at piece by piece, and what reads ahead; None: none."""
+_joins: ContextVar[tuple[LlmRequest, RunScope] | None] = ContextVar("joins", default=None)
+"""The request whose answer nobody looks at piece by piece, and its run; None: none."""
 
 
 class Joining(BasePlugin):
@@ -65,7 +65,7 @@ class Joining(BasePlugin):
         agent = callback_context.get_invocation_context().agent
         if isinstance(agent, LlmAgent) and not looks_at_pieces(agent, self._root):
             _teach(agent.canonical_model)
-            _joins.set((llm_request, scope.start))
+            _joins.set((llm_request, scope))
         return None
 
 
@@ -89,10 +89,10 @@ def _joining(kind: type[BaseLlm]) -> type[BaseLlm]:
         self: BaseLlm, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         responses = kind.generate_content_async(self, llm_request, stream)
-        asked, start = _joins.get() or (None, None)
-        if not stream or asked is not llm_request or start is None:
+        asked, scope = _joins.get() or (None, None)
+        if not stream or asked is not llm_request or scope is None or scope.start is None:
             return responses
-        return joined(responses, start)
+        return joined(responses, scope.start, scope.others)
 
     named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     body = {**named, "generate_content_async": generate_content_async}
@@ -102,10 +102,10 @@ def _joining(kind: type[BaseLlm]) -> type[BaseLlm]:
 
 
 async def joined(
-    responses: AsyncGenerator[LlmResponse, None], start: Start
+    responses: AsyncGenerator[LlmResponse, None], start: Start, others: Others | None = None
 ) -> AsyncGenerator[LlmResponse, None]:
     """Yield what a model says, pieces of text that are ready together as one."""
-    ahead = Ahead(responses, _text_of)
+    ahead = Ahead(responses, _text_of, others)
     start(ahead.read)
     try:
         while await ahead.has_more():

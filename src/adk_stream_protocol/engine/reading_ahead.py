@@ -16,6 +16,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_stream_protocol.bell import Bell
+from adk_stream_protocol.held_calls.run_scope import Others
 
 __all__ = ["Ahead", "is_adks", "looks_at_pieces", "watches"]
 
@@ -62,10 +63,18 @@ class Ahead(Generic[KindT]):
         self,
         responses: AsyncGenerator[LlmResponse, None],
         kind_of: Callable[[LlmResponse], KindT | None],
+        others: Others | None = None,
     ) -> None:
-        """Read a model; `kind_of` says what a piece can be joined with, None: with nothing."""
+        """Read a model.
+
+        Args:
+            responses: what it says.
+            kind_of: says what a piece can be joined with; None: with nothing.
+            others: who goes first; None: nobody.
+        """
         self._responses = responses
         self._kind_of = kind_of
+        self._others = others
         self.ready: deque[tuple[LlmResponse, KindT | None]] = deque()
         """What was read and not taken, each with its kind."""
         self._came = Bell()
@@ -112,6 +121,8 @@ class Ahead(Generic[KindT]):
                 self.ready.append((response, kind))
                 while self.ready and (kind is None or len(self.ready) >= _AHEAD):
                     await self._taken.wait()
+                if self._others is not None and self._others.are_many:
+                    await self._others.let_by()
 
     async def close(self) -> None:
         """End the model, and return when it has ended: as if nobody had read ahead."""

@@ -59,6 +59,8 @@ class Turn:
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
+    begun: Callable[[], None] | None = None
+    """Called when the first event was told; None: it was, or nobody wants to know."""
     told: bool = False
     """The opening ends the reply: there is nothing to conclude."""
     failed: bool = False
@@ -125,6 +127,9 @@ class Turn:
                         if self.scope.decided:
                             self._note_decided()
                         await self._write(self.translator.feed(event))
+                        if self.begun is not None:
+                            self.begun()
+                            self.begun = None
         except BaseException as error:
             # ADK raises whatever the model, a callback or a tool did; after a stop it does not
             # matter any more.

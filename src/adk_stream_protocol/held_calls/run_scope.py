@@ -22,7 +22,7 @@ from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["LiveTurnIds", "RunScope", "Start", "event_of", "run_scope"]
+__all__ = ["LiveTurnIds", "Others", "RunScope", "Start", "event_of", "run_scope"]
 
 run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 """The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
@@ -51,6 +51,19 @@ class Asks(Protocol):
 
     async def ended(self, tool: BaseTool, tool_context: ToolContext, result: object) -> None:
         """Note how a call ended beside which others may be asked for."""
+        ...
+
+
+class Others(Protocol):
+    """The other turns of this process."""
+
+    @property
+    def are_many(self) -> bool:
+        """Whether so many begin that replies that run give way."""
+        ...
+
+    async def let_by(self) -> None:
+        """Give way, for a moment."""
         ...
 
 
@@ -102,6 +115,8 @@ class RunScope:
     """Set and replaced whenever there is something new to see."""
     start: Start | None = None
     """Starts what the run does beside; None: a live run, whose turns end before it."""
+    others: Others | None = None
+    """Whom the run's models give way to; None: to nobody."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
     said: types.Content | None = None
