@@ -51,23 +51,26 @@ async def _alternated(turns: Mapping[str, _Turn], kind: str, *, setting: Setting
     """Return the seconds of an event, by what many events take longer than few."""
     many = setting.sized(2000, 20)
     took: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    for number in range(setting.sized(9, 1) + 1):
+    for number in range(setting.sized(15, 1) + 1):
+        # Each is the first as often: the machine's pace changes meanwhile.
+        order = list(turns.items())[:: 1 if number % 2 else -1]
         for count in (_FEW, many):
-            for name, turn in turns.items():
+            for name, turn in order:
                 each = await turn(f"{kind} {count}")
                 # The first turn is slower than others.
                 if number > 0:
                     took.setdefault((name, count), []).append(each)
     found: Sample = {}
+    cpu: dict[str, list[float]] = {}
     for name in turns:
         for index, measure in enumerate(("seconds", "cpu")):
-            long, short = (
-                statistics.median(each[index] for each in took[name, count])
-                for count in (many, _FEW)
-            )
-            found[f"{kind} {name} {measure}"] = (long - short) / (many - _FEW)
+            short = statistics.median(each[index] for each in took[name, _FEW])
+            cpu[name] = [(each[index] - short) / (many - _FEW) for each in took[name, many]]
+            found[f"{kind} {name} {measure}"] = statistics.median(cpu[name])
         found[f"{kind} {name} rate"] = 1 / found[f"{kind} {name} seconds"]
-    found[f"{kind} more cpu"] = found[f"{kind} served cpu"] - found[f"{kind} bare cpu"]
+    # What two turns took that came one after the other is compared: both had the same pace.
+    more = statistics.median(s / b for s, b in zip(cpu["served"], cpu["bare"], strict=True)) - 1
+    found[f"{kind} more cpu"] = more * found[f"{kind} bare cpu"]
     return found
 
 
