@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 import anyio
 import httpx
 
+from adk_stream_protocol.cli.switching import switch_soon
 from adk_stream_protocol.engine.conversation import Conversations
 from benchmarks.live_apps import BareLoop, bare_turn, live_app
 from benchmarks.live_clients import Say, talking
@@ -97,6 +98,9 @@ async def _timed(say: Say, cpu: Callable[[], Awaitable[float]], text: str) -> tu
 async def _measure(variant: str, setting: Setting) -> Sample:
     if variant == _ENGINE:
         return await _measure_engine(setting)
+    if variant != "adk":
+        # As `adk-stream serve` does.
+        switch_soon()
     async with live_app(variant, setting) as app, served_app(app) as url:
         return await measure_beside(LIVE_CLIENT, variant, replace(setting, url=url))
 
