@@ -12,7 +12,6 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from adk_stream_protocol.engine.beginnings import Beginning, Beginnings
 from adk_stream_protocol.engine.draft import Draft
 from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.engine.reply import LoggedReply
@@ -68,7 +67,6 @@ class ChatTurns:
     drain: Drain = field(default_factory=Drain)
     """Once it has begun, running turns go on and no other begins."""
     meters: Meters = field(default_factory=Meters)
-    beginnings: Beginnings = field(default_factory=Beginnings)
     _tasks: TaskGroup | None = None
     """Owns the running turns; None while the server is not running."""
     _after: Callable[[ChatId, UserId], Awaitable[None]] | None = None
@@ -311,19 +309,15 @@ class ChatTurns:
     ) -> bool:
         """Prepare and produce a turn; return whether the chat can go on."""
         logger.info("turn started", extra=draft.ids())
-        beginning = Beginning(self.beginnings)
         try:
-            await beginning.enter()
             with anyio.fail_after(_PREPARE):
                 last = None if previous is None else previous.reply_id
                 turn = await draft.prepare(replace(draft, previous=last))
                 await self.stores.calls.deliver(draft.delivers, draft.reply_id)
         except BaseException:
-            beginning.over()
             self._note(turning, "not_prepared")
             await self._take_back(draft, previous)
             raise
-        turn.begun, turn.scope.others = beginning.over, self.beginnings
         scope = anyio.CancelScope()
         self._running[draft.chat_id] = _Running(turn, scope)
         task_status.started()
@@ -333,7 +327,6 @@ class ChatTurns:
                 await self._run(draft, turn)
                 over = not turn.cut_off
         finally:
-            beginning.over()
             turn.scope.left()
             self._note(turning, _outcome(turn) if over else "handed_over")
             with anyio.move_on_after(_LEAVE, shield=True):

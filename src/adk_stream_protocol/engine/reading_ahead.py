@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 from google.adk.agents.base_agent import BaseAgent
@@ -16,12 +16,14 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
 from adk_stream_protocol.bell import Bell
-from adk_stream_protocol.held_calls.run_scope import Others
 
-__all__ = ["Ahead", "is_adks", "looks_at_pieces", "watches"]
+__all__ = ["Ahead", "Start", "is_adks", "looks_at_pieces", "watches"]
 
 _AHEAD: Final = 64
 """How many pieces are read ahead at most."""
+
+Start: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+"""Starts a task that ends with the run at the latest."""
 
 KindT = TypeVar("KindT")
 
@@ -40,7 +42,9 @@ def looks_at_pieces(agent: LlmAgent, root: object) -> bool:
 
     One that is not below the root is run by something that we know nothing of.
     """
-    if agent.after_model_callback or agent.planner is not None:
+    # One that another delegates to may have its answer to itself.
+    delegated = agent.mode not in {None, "chat"}
+    if agent.after_model_callback or agent.planner is not None or delegated:
         return True
     top: BaseAgent = agent
     while is_adks(top):
@@ -63,18 +67,15 @@ class Ahead(Generic[KindT]):
         self,
         responses: AsyncGenerator[LlmResponse, None],
         kind_of: Callable[[LlmResponse], KindT | None],
-        others: Others | None = None,
     ) -> None:
         """Read a model.
 
         Args:
             responses: what it says.
             kind_of: says what a piece can be joined with; None: with nothing.
-            others: who goes first; None: nobody.
         """
         self._responses = responses
         self._kind_of = kind_of
-        self._others = others
         self.ready: deque[tuple[LlmResponse, KindT | None]] = deque()
         """What was read and not taken, each with its kind."""
         self._came = Bell()
@@ -121,8 +122,6 @@ class Ahead(Generic[KindT]):
                 self.ready.append((response, kind))
                 while self.ready and (kind is None or len(self.ready) >= _AHEAD):
                     await self._taken.wait()
-                if self._others is not None and self._others.are_many:
-                    await self._others.let_by()
 
     async def close(self) -> None:
         """End the model, and return when it has ended: as if nobody had read ahead."""

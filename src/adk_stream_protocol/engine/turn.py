@@ -7,6 +7,7 @@ whoever recovers it.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 import math
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 
 import anyio
 from google.adk.events.event import Event
+from google.genai import types
 
 from adk_stream_protocol.errors import AdkStreamError, StoreLost, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
@@ -26,6 +28,7 @@ from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
 from adk_stream_protocol.translation.history import lane_of
+from adk_stream_protocol.translation.text_blocks import BlockKind
 from adk_stream_protocol.wire.entries import CallHeld, Entry
 
 __all__ = ["Turn", "TurnLimits"]
@@ -59,8 +62,6 @@ class Turn:
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
-    begun: Callable[[], None] | None = None
-    """Called when the first event was told; None: it was, or nobody wants to know."""
     told: bool = False
     """The opening ends the reply: there is nothing to conclude."""
     failed: bool = False
@@ -74,6 +75,8 @@ class Turn:
     _following: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Ends the following of runs that do not end by themselves."""
     _stop_asked: bool = False
+    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while something is translated and written. Not anyio's, which gives others a turn."""
 
     def stop(self) -> None:
         """Ask the turn to end soon. A tool that is running is let finish."""
@@ -92,13 +95,12 @@ class Turn:
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
-                if self.scope.live is None:
-                    self.scope.start = watch.start_soon
                 with self._following:
                     await self._follow()
-                await self._open()
-                if not self.told:
-                    await self._conclude()
+                async with self._order:
+                    await self._open()
+                    if not self.told:
+                        await self._conclude()
                 watch.cancel_scope.cancel()
         except BaseException as error:  # the edge: a reply must end, whatever broke
             if not _is_failure(error):
@@ -116,6 +118,8 @@ class Turn:
 
     async def _follow(self) -> None:
         run_scope.set(self.scope)
+        if self.scope.live is None:
+            self.scope.tell = self._tell
         try:
             for run in self.runs:
                 if self.scope.stopping:
@@ -123,13 +127,8 @@ class Turn:
                 self._run = run
                 async with aclosing(run.events()) as events:
                     async for event in events:
-                        self._last = event
-                        if self.scope.decided:
-                            self._note_decided()
-                        await self._write(self.translator.feed(event))
-                        if self.begun is not None:
-                            self.begun()
-                            self.begun = None
+                        async with self._order:
+                            await self._take(event)
         except BaseException as error:
             # ADK raises whatever the model, a callback or a tool did; after a stop it does not
             # matter any more.
@@ -137,7 +136,24 @@ class Turn:
                 raise
             logger.info("run ended by stop", extra=self._ids())
         finally:
-            self.scope.start = None
+            self.scope.tell = None
+
+    async def _take(self, event: Event) -> None:
+        self._last = event
+        if self.scope.decided:
+            self._note_decided()
+        await self._write(self.translator.feed(event))
+
+    async def _tell(self, like: Event, kind: BlockKind, text: str) -> None:
+        """Write a piece of text that ADK does not see; those of other agents come between."""
+        async with self._order:
+            more = self.translator.more(like, kind, text)
+            if more is None:
+                part = types.Part(text=text, thought=kind == "reasoning" or None)
+                content = types.Content(role="model", parts=[part])
+                await self._take(like.model_copy(update={"content": content}))
+            else:
+                await self.log.append(self.reply_id, (more,))
 
     def _note_decided(self) -> None:
         """Let the translator know what a policy decided since the last event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -19,17 +19,18 @@ from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
+from adk_stream_protocol.translation.text_blocks import BlockKind
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["LiveTurnIds", "Others", "RunScope", "Start", "event_of", "run_scope"]
+__all__ = ["LiveTurnIds", "RunScope", "Tell", "event_of", "run_scope"]
 
 run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 """The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
 
 
-Start: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
-"""Starts a task that ends with the run at the latest."""
+Tell: TypeAlias = Callable[[Event, BlockKind, str], Awaitable[None]]
+"""Tells a piece of text: an event like the one ADK would make of it, its kind and the text."""
 
 
 class Asks(Protocol):
@@ -51,19 +52,6 @@ class Asks(Protocol):
 
     async def ended(self, tool: BaseTool, tool_context: ToolContext, result: object) -> None:
         """Note how a call ended beside which others may be asked for."""
-        ...
-
-
-class Others(Protocol):
-    """The other turns of this process."""
-
-    @property
-    def are_many(self) -> bool:
-        """Whether so many begin that replies that run give way."""
-        ...
-
-    async def let_by(self) -> None:
-        """Give way, for a moment."""
         ...
 
 
@@ -113,10 +101,8 @@ class RunScope:
     """The calls that run with changed arguments, which the model is yet to be told of."""
     changed: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever there is something new to see."""
-    start: Start | None = None
-    """Starts what the run does beside; None: a live run, whose turns end before it."""
-    others: Others | None = None
-    """Whom the run's models give way to; None: to nobody."""
+    tell: Tell | None = None
+    """Takes pieces of text that come past ADK; None: all of them come from ADK."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
     said: types.Content | None = None

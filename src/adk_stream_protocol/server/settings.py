@@ -79,9 +79,10 @@ class Settings:
     """How often a turn may call the model."""
     tool_threads: int = 8
     """How many sync tools may run at a time; they never block the event loop."""
-    join_text: bool = True
-    """Whether pieces of text, and of a live model's sound, that a model has ready at the same time
-    go on as one, where neither the agent nor a plugin looks at each."""
+    direct_text: bool = True
+    """Whether pieces of text go from the model to the reply without passing through ADK one by one,
+    and pieces of text or sound that a live model has ready at the same time go on as one, where
+    neither the agent nor a plugin looks at each."""
     record: str = ""
     """The file to record all chats in; empty: none. It must not exist."""
     record_text: bool = False

@@ -21,8 +21,8 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.conversation import Conversations
+from adk_stream_protocol.engine.direct_text import DirectText
 from adk_stream_protocol.engine.drain import Drain
-from adk_stream_protocol.engine.joining import Joining
 from adk_stream_protocol.engine.live_run import LiveLimits
 from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.live_sessions import LiveSessions
@@ -234,7 +234,7 @@ def create_service(
     ).with_rules_of(root)
     policy.check(open_to_others=may_decide is not None)
     ledger = Ledger(stores.calls, policy, Deciders(may_decide), meters)
-    sessions = Sessions(_runner(agent, ledger, services, joins_text=settings.join_text))
+    sessions = Sessions(_runner(agent, ledger, services, direct_text=settings.direct_text))
     lives = LiveRuns(
         sessions,
         stores,
@@ -245,7 +245,7 @@ def create_service(
         ),
         modality=settings.live_modality,
         tool_threads=settings.tool_threads,
-        joins=settings.join_text,
+        joins=settings.direct_text,
         plugins=agent.plugins if isinstance(agent, App) else (),
     )
     preparation = Preparation(
@@ -284,13 +284,13 @@ def create_service(
 
 
 def _runner(
-    agent: BaseAgent | App, ledger: Ledger, services: Services, *, joins_text: bool
+    agent: BaseAgent | App, ledger: Ledger, services: Services, *, direct_text: bool
 ) -> Runner:
     own = agent.plugins if isinstance(agent, App) else []
     plugins = [CallBook(ledger), *own, Gate(ledger)]
-    if joins_text:
+    if direct_text:
         root = agent.root_agent if isinstance(agent, App) else agent
-        plugins.append(Joining(root, own))
+        plugins.append(DirectText(root, own))
     if isinstance(agent, App):
         app = agent.model_copy(update={"plugins": plugins})
     else:

@@ -119,24 +119,21 @@ class EventTranslator:
 
     def feed(self, event: Event) -> Iterable[Entry]:
         """Return what an event adds to the message; what the user says is only shown, not kept."""
-        more = self._more(event)
+        said = plain_text(event)
+        more = None if said is None else self.more(event, *said)
         return self._feed(event) if more is None else (more,)
 
-    def _more(self, event: Event) -> Entry | None:
-        """Return what an event adds that brings another piece of text and nothing else.
+    def more(self, event: Event, kind: BlockKind, text: str) -> Entry | None:
+        """Return what another piece of text adds that an event brings, and nothing else.
 
-        Nearly all events are such; None: this one may be different.
+        Nearly all there is to tell are such; None: it is not that simple, and must be fed.
         """
-        said = plain_text(event)
-        if said is None or self._step_over:
-            return None
-        if self.options.hold_text or self.options.metadata_keys:
+        if self._step_over or self.options.hold_text or self.options.metadata_keys:
             return None
         fields = vars(event)
         author: str = fields["author"]
-        if author != self._agent and fields["content"] is not None:
+        if author != self._agent and fields["output_transcription"] is None:
             return None
-        kind, text = said
         return self._blocks.more((author, fields["branch"] or ""), kind, text)
 
     def _feed(self, event: Event) -> Iterator[Entry]:
