@@ -1,13 +1,12 @@
-"""Pieces that a model has ready together: joined, unless somebody looks at each."""
+"""Plain pieces of text go past ADK, unless somebody looks at each; all else does not."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import types as types_of_python
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Literal
 
 import anyio
 import anyio.lowlevel
@@ -16,33 +15,53 @@ import pytest
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
+from google.adk.agents.parallel_agent import ParallelAgent
+from google.adk.agents.run_config import (  # type: ignore[attr-defined]  # ADK has no __all__
+    RunConfig,
+    StreamingMode,
+)
 from google.adk.agents.sequential_agent import SequentialAgent
 from google.adk.apps.app import App
 from google.adk.events.event import Event
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.planners.plan_re_act_planner import PlanReActPlanner
 from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import Runner
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from adk_stream_protocol.engine.joining import joined
+from adk_stream_protocol.engine.direct_text import told
+from adk_stream_protocol.held_calls.run_scope import RunScope
+from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import create_app
-from support.scripted import ScriptedModel
+from adk_stream_protocol.stores.memory import MemoryLog, memory_stores
+from adk_stream_protocol.translation.text_blocks import BlockKind
+from adk_stream_protocol.wire.entries import Entry
+from support.scripted import ScriptedModel, call
 from support.serving import serving
 from support.stage import Answered, user_message
 
 pytestmark = pytest.mark.anyio
 
 PIECES = ["One, ", "two, ", "three."]
+LIKE = Event(author="a", partial=True)
 
 
 def piece(text: str, *, thought: bool | None = None, **more: Any) -> LlmResponse:
     said = {"text": text} if thought is None else {"text": text, "thought": thought}
     content = {"role": "model", "parts": [said]}
     return LlmResponse.model_validate({"content": content, "partial": True, **more})
+
+
+def whole(text: str) -> LlmResponse:
+    return piece(text, partial=False, finish_reason=types.FinishReason.STOP)
 
 
 def a_call() -> LlmResponse:
@@ -55,77 +74,49 @@ def texts(responses: Sequence[LlmResponse]) -> list[str | None]:
     return [(r.content.parts or [types.Part()])[0].text if r.content else None for r in responses]
 
 
-async def said(*steps: LlmResponse | Exception | None) -> AsyncGenerator[LlmResponse, None]:
-    """Say the steps as a model would; None gives others a turn, as a socket does."""
+async def said(*steps: LlmResponse | Exception) -> AsyncGenerator[LlmResponse, None]:
     for step in steps:
         if isinstance(step, Exception):
             raise step
-        if step is None:
-            await anyio.lowlevel.checkpoint()
-        else:
-            yield step
+        yield step
 
 
-@asynccontextmanager
-async def reading(
-    responses: AsyncGenerator[LlmResponse, None],
-) -> AsyncIterator[AsyncGenerator[LlmResponse, None]]:
-    async with (
-        anyio.create_task_group() as tasks,
-        aclosing(joined(responses, tasks.start_soon)) as stream,
-    ):
-        yield stream
+class Heard:
+    """What was told, and what ADK was given, in the order in which it came."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[Literal["told", "given"], object]] = []
+        self.scope = RunScope(UserId("u"), ChatId("c"), ReplyId("r"), tell=self._tell)
+
+    async def _tell(self, like: Event, kind: BlockKind, text: str) -> None:
+        assert like is LIKE
+        self.all.append(("told", (kind, text)))
+
+    async def listen(self, responses: AsyncGenerator[LlmResponse, None]) -> Heard:
+        async with aclosing(told(responses, self.scope, LIKE)) as rest:
+            async for response in rest:
+                self.all.append(("given", response))
+        return self
+
+    def only(self, how: Literal["told", "given"]) -> list[Any]:
+        return [what for each, what in self.all if each == how]
 
 
-async def all_of(responses: AsyncGenerator[LlmResponse, None]) -> list[LlmResponse]:
-    async with reading(responses) as stream:
-        return [response async for response in stream]
-
-
-async def test_pieces_that_are_ready_together_are_one() -> None:
-    assert texts(await all_of(said(piece("a"), piece("b"), piece("c")))) == ["abc"]
-
-
-async def test_pieces_that_come_turn_by_turn_are_fewer() -> None:
-    steps = [step for number in range(100) for step in (None, piece(f"{number} "))]
-    heard = texts(await all_of(said(*steps)))
-    assert "".join(map(str, heard)) == "".join(f"{number} " for number in range(100))
-    assert len(heard) <= 60
-
-
-async def test_the_first_piece_is_not_kept_for_the_next() -> None:
-    steps = [step for text in "abcdef" for step in (None, piece(text))]
-    first, second, *_ = texts(await all_of(said(*steps)))
-    assert first == "a"
-    # The others are: otherwise nothing would be joined at all.
-    assert second is not None
-    assert second.startswith("bc")
-
-
-async def test_a_piece_waits_for_no_other() -> None:
-    more = anyio.Event()
-
-    async def slow() -> AsyncGenerator[LlmResponse, None]:
-        yield piece("first ")
-        await more.wait()
-        yield piece("second")
-
-    async with reading(slow()) as stream:
-        with anyio.fail_after(5):
-            assert texts([await anext(stream)]) == ["first "]
-        more.set()
-        assert texts([response async for response in stream]) == ["second"]
+async def test_pieces_are_told_and_adk_is_given_the_whole() -> None:
+    end = whole("abc")
+    heard = await Heard().listen(said(piece("a"), piece("b", thought=True), piece("c"), end))
+    assert heard.only("told") == [("text", "a"), ("reasoning", "b"), ("text", "c")]
+    assert heard.only("given") == [end]
+    assert heard.all[-1] == ("given", end)
 
 
 @pytest.mark.parametrize(
     "other",
     [
         a_call(),
-        piece("b", thought=True),
         piece("b", partial=False),
         piece("b", finish_reason=types.FinishReason.STOP),
         piece("b", custom_metadata={"said": "aloud"}),
-        piece("b", model_version="another"),
         LlmResponse(partial=True, error_code="429"),
         LlmResponse(content=types.Content(role="model", parts=[]), partial=True),
         LlmResponse(content=types.Content(role="user", parts=[types.Part(text="b")]), partial=True),
@@ -135,102 +126,69 @@ async def test_a_piece_waits_for_no_other() -> None:
             ),
             partial=True,
         ),
+        LlmResponse(
+            content=types.Content(role="model", parts=[types.Part(text="b"), types.Part(text="c")]),
+            partial=True,
+        ),
+        types_of_python.new_class("Own", (LlmResponse,))(
+            content=types.Content(role="model", parts=[types.Part(text="b")]), partial=True
+        ),
     ],
     ids=lambda other: "-".join(sorted(other.model_fields_set)),
 )
-async def test_what_is_not_more_of_the_same_text_stays_alone(other: LlmResponse) -> None:
-    first, last = piece("a"), piece("c")
-    heard = await all_of(said(first, other, last))
-    assert heard == [first, other, last]
-    assert heard[1] is other
+async def test_adk_is_given_whatever_is_not_plain(other: LlmResponse) -> None:
+    heard = await Heard().listen(said(piece("a"), other))
+    assert heard.all == [("told", ("text", "a")), ("given", other)]
+    assert heard.only("given")[0] is other
 
 
-async def test_what_was_used_so_far_is_told_by_the_last() -> None:
-    used = [
-        types.GenerateContentResponseUsageMetadata(candidates_token_count=count) for count in (1, 2)
-    ]
-    (heard,) = await all_of(
-        said(*(piece(text, usage_metadata=each) for text, each in zip("ab", used, strict=True)))
-    )
-    assert texts([heard]) == ["ab"]
-    assert heard.usage_metadata == used[1]
+async def test_a_piece_does_not_come_before_what_adk_still_holds() -> None:
+    steps = [piece("a"), a_call(), piece("b"), whole("ab"), piece("c")]
+    heard = await Heard().listen(said(*steps))
+    # After a whole answer ADK holds nothing: it goes on only when that was taken.
+    assert heard.only("told") == [("text", "a"), ("text", "c")]
+    assert heard.only("given") == steps[1:4]
 
 
-async def test_the_models_own_pieces_are_left_as_they_are() -> None:
-    own = [piece("a"), piece("b")]
-    await all_of(said(*own))
-    assert texts(own) == ["a", "b"]
+async def test_adk_is_given_all_once_the_run_is_to_stop() -> None:
+    heard = Heard()
 
-
-async def test_a_model_goes_on_after_a_call_only_when_asked() -> None:
-    went_on: list[str] = []
-
-    async def calling() -> AsyncGenerator[LlmResponse, None]:
-        yield a_call()
-        went_on.append("after the call")
+    async def stopped() -> AsyncGenerator[LlmResponse, None]:
         yield piece("a")
+        heard.scope.stopping = True
+        yield piece("b")
 
-    async with reading(calling()) as stream:
-        await anext(stream)
-        await anyio.wait_all_tasks_blocked()
-        assert went_on == []
-        assert texts([response async for response in stream]) == ["a"]
+    await heard.listen(stopped())
+    assert heard.only("told") == [("text", "a")]
+    assert texts(heard.only("given")) == ["b"]
 
 
-async def test_a_fast_model_is_read_ahead_only_so_far() -> None:
-    given_out: list[int] = []
+async def test_adk_is_given_all_when_nobody_is_told_any_more() -> None:
+    heard = Heard()
 
-    async def endless() -> AsyncGenerator[LlmResponse, None]:
-        for number in range(10_000):
-            given_out.append(number)
-            yield piece("a")
+    async def left() -> AsyncGenerator[LlmResponse, None]:
+        yield piece("a")
+        heard.scope.tell = None
+        yield piece("b")
 
-    async with reading(endless()) as stream:
-        await anext(stream)
-        await anyio.wait_all_tasks_blocked()
-        assert len(given_out) < 200
+    await heard.listen(left())
+    assert heard.only("told") == [("text", "a")]
+    assert texts(heard.only("given")) == ["b"]
 
 
 async def test_a_model_that_breaks_is_heard_out_first() -> None:
-    async with reading(said(piece("a"), ValueError("broke"))) as stream:
-        assert texts([await anext(stream)]) == ["a"]
-        with pytest.raises(ValueError, match="broke"):
-            await anext(stream)
+    heard = Heard()
+    with pytest.raises(ValueError, match="broke"):
+        await heard.listen(said(piece("a"), ValueError("broke")))
+    assert heard.only("told") == [("text", "a")]
 
 
-async def test_a_model_that_is_cancelled_by_itself_does_not_look_done() -> None:
-    async def given_up() -> AsyncGenerator[LlmResponse, None]:
-        yield piece("a")
-        raise asyncio.CancelledError
-
-    async with reading(given_up()) as stream:
-        assert texts([await anext(stream)]) == ["a"]
-        with pytest.raises(asyncio.CancelledError):
-            await anext(stream)
-
-
-async def test_a_model_that_talks_on_when_cancelled_is_left() -> None:
-    async def stubborn() -> AsyncGenerator[LlmResponse, None]:
-        yield piece("a")
-        with contextlib.suppress(asyncio.CancelledError):
-            await anyio.sleep_forever()
-        # Not text: whoever reads ahead would wait until it is taken.
-        yield a_call()
-
-    with anyio.move_on_after(2) as patience:
-        async with reading(stubborn()) as stream:
-            await anext(stream)
-            await anyio.wait_all_tasks_blocked()
-    assert not patience.cancel_called
-
-
-@pytest.mark.parametrize("how", ["closed", "cancelled"])
-async def test_a_model_that_is_left_ends_before_its_reader_does(how: str) -> None:
+async def test_a_model_that_is_left_ends_before_its_reader_does() -> None:
     steps: list[str] = []
 
     async def endless() -> AsyncGenerator[LlmResponse, None]:
         try:
-            yield piece("a")
+            yield a_call()
             await anyio.sleep_forever()
         finally:
             # A connection takes a moment to close.
@@ -238,54 +196,54 @@ async def test_a_model_that_is_left_ends_before_its_reader_does(how: str) -> Non
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             steps.append("model ended")
 
-    async def read(scope: anyio.CancelScope) -> None:
-        async with aclosing(joined(endless(), tasks.start_soon)) as stream:
-            await anext(stream)
-            if how == "cancelled":
-                scope.cancel()
-                await anext(stream)
+    async with aclosing(told(endless(), Heard().scope, LIKE)) as stream:
+        await anext(stream)
+    steps.append("reader ended")
+    assert steps == ["model ended", "reader ended"]
+
+
+async def test_others_have_turns_beside_a_model_that_need_not_be_waited_for() -> None:
+    turns: list[int] = []
+    heard = Heard()
+
+    async def count() -> None:
+        while True:
+            turns.append(len(heard.all))
+            await anyio.lowlevel.checkpoint()
 
     async with anyio.create_task_group() as tasks:
-        with anyio.CancelScope() as scope:
-            await read(scope)
-        steps.append("reader ended")
-    assert steps == ["model ended", "reader ended"]
+        tasks.start_soon(count)
+        await heard.listen(said(*(piece("a") for _ in range(1000))))
+        tasks.cancel_scope.cancel()
+    assert len(set(turns)) > 20
 
 
 STEPS = st.lists(
     st.one_of(
-        st.none(),
-        st.builds(
-            piece,
-            st.text(min_size=1, max_size=3),
-            thought=st.sampled_from([None, True]),
-        ),
+        st.builds(piece, st.text(max_size=3), thought=st.sampled_from([None, True])),
         st.builds(a_call),
+        st.builds(whole, st.text(max_size=3)),
     ),
     max_size=30,
 )
 
 
-def blocks(responses: Sequence[LlmResponse]) -> list[object]:
-    """Return texts of a kind that follow each other as one."""
-    told: list[Any] = []
-    for response in responses:
-        assert response.content is not None
-        assert response.content.parts
-        part = response.content.parts[0]
-        if part.text is None:
-            told.append(id(response))
-        elif told and isinstance(told[-1], list) and told[-1][0] == part.thought:
-            told[-1][1] += part.text
-        else:
-            told.append([part.thought, part.text])
-    return told
-
-
 @given(steps=STEPS)
-def test_whatever_comes_when_nothing_is_lost_or_moved(steps: list[LlmResponse | None]) -> None:
-    heard = anyio.run(all_of, said(*steps))
-    assert blocks(heard) == blocks([step for step in steps if step is not None])
+def test_whatever_comes_nothing_is_lost_or_moved(steps: list[LlmResponse]) -> None:
+    async def listen() -> Heard:
+        return await Heard().listen(said(*steps))
+
+    heard = anyio.run(listen)
+    assert len(heard.all) == len(steps)
+    for step, (how, what) in zip(steps, heard.all, strict=True):
+        assert what is step or (how == "told" and what == text_of(step))
+
+
+def text_of(response: LlmResponse) -> tuple[str, str | None]:
+    assert response.content is not None
+    assert response.content.parts
+    part = response.content.parts[0]
+    return ("reasoning" if part.thought else "text"), part.text
 
 
 # Served
@@ -297,22 +255,42 @@ async def talked(agent: BaseAgent | App, settings: Settings | None = None) -> li
     async with serving(app) as url, httpx.AsyncClient(base_url=url) as http:
         body = {"id": "c", "messages": [user_message("hi")]}
         answered = Answered.of(await http.post("/api/chat", json=body))
-    deltas = [chunk["delta"] for chunk in answered.only("text-delta")]
-    assert "".join(deltas) == "".join(PIECES)
-    return deltas
+    return [chunk["delta"] for chunk in answered.only("text-delta")]
+
+
+class Hidden(BasePlugin):
+    """Sees the pieces that ADK hands on, and is not known to look at them."""
+
+    def __init__(self) -> None:
+        super().__init__(name="hidden")
+        self.seen: list[str] = []
+        # Of this object only, not of its class: nobody would do that but a test.
+        vars(self)["on_event_callback"] = self._look
+
+    async def _look(self, *, event: Event, **_: Any) -> None:
+        if event.partial:
+            self.seen += map(str, texts([event]))
+
+
+async def passed(agent: BaseAgent, settings: Settings | None = None) -> list[str]:
+    """Return the pieces that came through ADK; a client gets all, in any case."""
+    plugin = Hidden()
+    app = App(name="app", root_agent=agent, plugins=[plugin])
+    assert await talked(app, settings) == PIECES
+    return plugin.seen
 
 
 def model() -> ScriptedModel:
     return ScriptedModel(script={"hi": [PIECES]})
 
 
-async def test_a_client_gets_what_is_ready_as_one() -> None:
-    assert await talked(LlmAgent(name="a", model=model())) == ["".join(PIECES)]
+async def test_a_client_gets_each_piece_and_adk_gets_none() -> None:
+    assert await passed(LlmAgent(name="a", model=model())) == []
 
 
-async def test_joining_can_be_turned_off() -> None:
+async def test_it_can_be_turned_off() -> None:
     agent = LlmAgent(name="a", model=model())
-    assert await talked(agent, Settings(join_text=False)) == PIECES
+    assert await passed(agent, Settings(direct_text=False)) == PIECES
 
 
 async def test_an_agent_keeps_its_very_model() -> None:
@@ -398,11 +376,125 @@ def watched() -> dict[str, Callable[[], BaseAgent]]:
 
 @pytest.mark.parametrize("who", watched())
 async def test_who_may_look_at_pieces_sees_each(who: str) -> None:
-    assert await talked(watched()[who]()) == PIECES
+    assert await passed(watched()[who]()) == PIECES
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated in favor of Workflow:DeprecationWarning")
 async def test_agents_of_adks_own_kinds_look_at_none() -> None:
     inner = LlmAgent(name="a", model=model())
-    agent = SequentialAgent(name="outer", sub_agents=[inner])
-    assert await talked(agent) == ["".join(PIECES)]
+    assert await passed(SequentialAgent(name="outer", sub_agents=[inner])) == []
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated in favor of Workflow:DeprecationWarning")
+async def test_each_of_parallel_agents_is_heard_in_order() -> None:
+    said = {name: [f"{name}{number} " for number in range(40)] for name in "ab"}
+    agents = [
+        LlmAgent(name=name, model=ScriptedModel(script={"hi": [pieces]}))
+        for name, pieces in said.items()
+    ]
+    heard = await talked(ParallelAgent(name="outer", sub_agents=agents))
+    for name, pieces in said.items():
+        assert [piece for piece in heard if piece.startswith(name)] == pieces
+
+
+class SlowLog(MemoryLog):
+    """A log that takes the longer the more it is given, as a database does."""
+
+    @override
+    async def append(self, reply_id: ReplyId, entries: Sequence[Entry]) -> None:
+        for _ in range(4 * (len(entries) - 1)):
+            await anyio.lowlevel.checkpoint()
+        await super().append(reply_id, entries)
+
+
+async def chunks_of(agent: BaseAgent) -> list[dict[str, Any]]:
+    """Return what a client gets from a server whose log is slow."""
+    stores = replace(memory_stores(), log=SlowLog())
+    app = create_app(agent, settings=Settings(), stores=stores)
+    async with serving(app) as url, httpx.AsyncClient(base_url=url) as http:
+        body = {"id": "c", "messages": [user_message("hi")]}
+        return Answered.of(await http.post("/api/chat", json=body)).chunks
+
+
+async def test_pieces_wait_for_the_result_that_the_model_was_given() -> None:
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    script = {"hi": [["Let me ", "look. ", call("look")], PIECES]}
+    agent = LlmAgent(name="a", model=ScriptedModel(script=script), tools=[look])
+    chunks = await chunks_of(agent)
+    told = [chunk.get("delta", chunk["type"]) for chunk in chunks if "toolName" not in chunk]
+    assert told == [
+        *("start", "start-step", "text-start", "Let me ", "look. ", "text-end", "tool-input-delta"),
+        *("tool-output-available", "finish-step"),
+        *("start-step", "text-start", *PIECES, "text-end", "finish-step", "finish"),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated in favor of Workflow:DeprecationWarning")
+async def test_pieces_wait_for_what_another_agent_said_before() -> None:
+    agents = [
+        LlmAgent(name=name, model=ScriptedModel(script={"hi": [[f"{name}1 ", f"{name}2 "]]}))
+        for name in "ab"
+    ]
+    chunks = await chunks_of(ParallelAgent(name="outer", sub_agents=agents))
+    kinds = [chunk["type"] for chunk in chunks]
+    assert kinds.index("start-step") < kinds.index("text-start")
+    for started in (chunk for chunk in chunks if chunk["type"] == "text-start"):
+        told = [chunk["type"] for chunk in chunks if chunk.get("id") == started["id"]]
+        assert told[0] == "text-start"
+        assert told[-1] == "text-end"
+
+
+async def test_what_an_agent_says_to_a_tool_is_not_told_to_the_client() -> None:
+    # It is below the root as well, where it would be told.
+    expert = LlmAgent(name="expert", model=ScriptedModel(script={"hi": [["Between ", "us."]]}))
+    heard: list[str | None] = []
+
+    async def consult(tool_context: ToolContext) -> str:
+        """Ask the expert, in a run of the tool's own with all that this one has."""
+        plugins = tool_context.get_invocation_context().plugin_manager.plugins
+        app = App(name="inner", root_agent=expert, plugins=list(plugins))
+        sessions = InMemorySessionService()
+        await sessions.create_session(app_name="inner", user_id="u", session_id="inner")
+        events = Runner(app=app, session_service=sessions).run_async(
+            user_id="u",
+            session_id="inner",
+            new_message=types.Content(role="user", parts=[types.Part(text="hi")]),
+            run_config=RunConfig(streaming_mode=StreamingMode.SSE),
+        )
+        heard.extend([texts([event])[0] async for event in events if event.partial])
+        return "consulted"
+
+    script = {"hi": [[call("consult")], PIECES]}
+    root = LlmAgent(
+        name="root", model=ScriptedModel(script=script), tools=[consult], sub_agents=[expert]
+    )
+    assert await talked(root) == PIECES
+    assert heard == ["Between ", "us."]
+
+
+class Loud(BaseLlm):
+    """A model that asks another, and says it louder."""
+
+    model: str = "loud"
+    other: BaseLlm
+
+    @override
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        async for response in self.other.generate_content_async(llm_request, stream):
+            assert response.content is not None
+            assert response.content.parts
+            for part in response.content.parts:
+                part.text = str(part.text).upper()
+            yield response
+
+
+async def test_a_model_that_asks_another_hears_each_piece_of_it() -> None:
+    other = model()
+    await talked(LlmAgent(name="a", model=other))
+    heard = await talked(LlmAgent(name="b", model=Loud(other=other)))
+    assert heard == [piece.upper() for piece in PIECES]

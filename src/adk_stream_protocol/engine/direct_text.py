@@ -26,7 +26,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from typing_extensions import override
 
-from adk_stream_protocol.engine.reading_ahead import looks_at_pieces, watches
+from adk_stream_protocol.engine.onlookers import looks_at_pieces, watches
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.translation.text_blocks import BlockKind
 

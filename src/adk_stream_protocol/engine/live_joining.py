@@ -28,13 +28,8 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
-from adk_stream_protocol.engine.reading_ahead import (
-    Ahead,
-    Start,
-    is_adks,
-    looks_at_pieces,
-    watches,
-)
+from adk_stream_protocol.engine.onlookers import is_adks, looks_at_pieces, watches
+from adk_stream_protocol.engine.reading_ahead import Ahead, Start
 from adk_stream_protocol.translation.live_turns import is_sound
 
 __all__ = ["joined", "joins_pieces", "read_ahead"]
