@@ -140,9 +140,21 @@ def _tell(results: Results) -> str:
     told = [
         table(["CPU us/event", *_COSTS.values()], cost_rows),
         table(["of the bare loop, of `/run_sse`", *_COSTS.values()], ratio_rows),
+        *_database_table(results),
         table(["ms", *waits.values(), "of 50 failed", "of 100", "MiB at the end"], wait_rows),
     ]
     return "\n".join(told)
+
+
+def _database_table(results: Results) -> list[str]:
+    """Return what a database adds to memory, where both were measured."""
+    memory = results.get("memory")
+    rows = [
+        [TEXT_NAMES[variant], *(_times(results[variant][name], memory, name) for name in _COSTS)]
+        for variant in ("sqlite", "postgres")
+        if variant in results
+    ]
+    return [table(["of `/api/chat`, memory", *_COSTS.values()], rows)] if rows else []
 
 
 def _known(found: Figure, factor: float) -> str:

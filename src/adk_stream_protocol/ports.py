@@ -357,7 +357,7 @@ class Log(Protocol):
         ...
 
     async def append(self, reply_id: ReplyId, entries: Sequence[Entry]) -> None:
-        """Add entries; never waits for a reader."""
+        """Add entries; never waits for a reader, and for nothing if they are only text."""
         ...
 
     async def end(self, reply_id: ReplyId) -> None:

@@ -13,6 +13,7 @@ import anyio.lowlevel
 import httpx
 import pytest
 from google.adk.agents.base_agent import BaseAgent
+from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.agents.parallel_agent import ParallelAgent
@@ -37,8 +38,10 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from adk_stream_protocol.engine.direct_text import told
+from adk_stream_protocol.errors import StoreLost
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import Log
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import create_app
 from adk_stream_protocol.stores.memory import MemoryLog, memory_stores
@@ -84,36 +87,85 @@ async def said(*steps: LlmResponse | Exception) -> AsyncGenerator[LlmResponse, N
 class Heard:
     """What was told, and what ADK was given, in the order in which it came."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, visible: bool = True) -> None:
         self.all: list[tuple[Literal["told", "given"], object]] = []
         self.scope = RunScope(UserId("u"), ChatId("c"), ReplyId("r"), tell=self._tell)
+        self.visible = visible
+        """Whether what ADK is given comes out for the client."""
+        self.refused: set[str] = set()
+        """What has to come through ADK."""
 
-    async def _tell(self, like: Event, kind: BlockKind, text: str) -> None:
+    async def _tell(self, like: Event, kind: BlockKind, text: str) -> bool:
         assert like is LIKE
+        if text in self.refused:
+            return False
         self.all.append(("told", (kind, text)))
+        return True
 
     async def listen(self, responses: AsyncGenerator[LlmResponse, None]) -> Heard:
         async with aclosing(told(responses, self.scope, LIKE)) as rest:
             async for response in rest:
                 self.all.append(("given", response))
+                if self.visible:
+                    self.hand_on(response)
+        assert not self.scope.passages
         return self
+
+    def hand_on(self, response: LlmResponse) -> None:
+        for passage in self.scope.passages:
+            passage.take(Event(author="a", content=response.content, partial=response.partial))
 
     def only(self, how: Literal["told", "given"]) -> list[Any]:
         return [what for each, what in self.all if each == how]
 
 
-async def test_pieces_are_told_and_adk_is_given_the_whole() -> None:
-    end = whole("abc")
-    heard = await Heard().listen(said(piece("a"), piece("b", thought=True), piece("c"), end))
-    assert heard.only("told") == [("text", "a"), ("reasoning", "b"), ("text", "c")]
-    assert heard.only("given") == [end]
+async def test_pieces_are_told_and_adk_is_given_the_first_and_the_whole() -> None:
+    first, end = piece("a"), whole("abc")
+    heard = await Heard().listen(said(first, piece("b", thought=True), piece("c"), end))
+    assert heard.only("told") == [("reasoning", "b"), ("text", "c")]
+    assert heard.only("given") == [first, end]
     assert heard.all[-1] == ("given", end)
+
+
+async def test_nothing_is_told_of_an_answer_that_does_not_come_out() -> None:
+    steps = [*(piece(text) for text in "abcdefghijkl"), whole("abcdefghijkl")]
+    heard = await Heard(visible=False).listen(said(*steps))
+    assert heard.only("given") == steps
+
+
+async def test_pieces_are_told_as_soon_as_adk_holds_none() -> None:
+    heard = Heard(visible=False)
+    steps = [piece(text) for text in "abcdefghijklmnopqrstuvwxyz"]
+
+    async def late() -> AsyncGenerator[LlmResponse, None]:
+        for number, step in enumerate(steps):
+            if number == 20:
+                # Only the newest shows that the others are out.
+                heard.hand_on(steps[18])
+            if number == 22:
+                heard.hand_on(steps[21])
+            yield step
+
+    await heard.listen(late())
+    assert heard.only("given") == steps[:22]
+    assert heard.only("told") == [("text", text) for text in "wxyz"]
+
+
+async def test_what_cannot_be_told_comes_through_adk() -> None:
+    heard = Heard()
+    heard.refused = {"c"}
+    steps = [piece(text) for text in "abcd"]
+    await heard.listen(said(*steps))
+    assert [what if how == "told" else texts([what])[0] for how, what in heard.all] == [  # type: ignore[list-item]  # given are responses
+        *("a", ("text", "b"), "c", ("text", "d")),
+    ]
 
 
 @pytest.mark.parametrize(
     "other",
     [
         a_call(),
+        piece(""),
         piece("b", partial=False),
         piece("b", finish_reason=types.FinishReason.STOP),
         piece("b", custom_metadata={"said": "aloud"}),
@@ -137,50 +189,61 @@ async def test_pieces_are_told_and_adk_is_given_the_whole() -> None:
     ids=lambda other: "-".join(sorted(other.model_fields_set)),
 )
 async def test_adk_is_given_whatever_is_not_plain(other: LlmResponse) -> None:
-    heard = await Heard().listen(said(piece("a"), other))
-    assert heard.all == [("told", ("text", "a")), ("given", other)]
-    assert heard.only("given")[0] is other
+    first = piece("first")
+    heard = await Heard().listen(said(first, piece("a"), other))
+    assert heard.all == [("given", first), ("told", ("text", "a")), ("given", other)]
+    assert heard.only("given")[1] is other
 
 
 async def test_a_piece_does_not_come_before_what_adk_still_holds() -> None:
-    steps = [piece("a"), a_call(), piece("b"), whole("ab"), piece("c")]
-    heard = await Heard().listen(said(*steps))
-    # After a whole answer ADK holds nothing: it goes on only when that was taken.
-    assert heard.only("told") == [("text", "a"), ("text", "c")]
-    assert heard.only("given") == steps[1:4]
+    heard = Heard()
+
+    async def holding() -> AsyncGenerator[LlmResponse, None]:
+        yield piece("first")
+        yield piece("a")
+        heard.visible = False
+        yield a_call()
+        yield piece("b")
+
+    await heard.listen(holding())
+    assert heard.only("told") == [("text", "a")]
+    assert texts(heard.only("given")) == ["first", None, "b"]
 
 
 async def test_adk_is_given_all_once_the_run_is_to_stop() -> None:
     heard = Heard()
 
     async def stopped() -> AsyncGenerator[LlmResponse, None]:
+        yield piece("first")
         yield piece("a")
         heard.scope.stopping = True
         yield piece("b")
 
     await heard.listen(stopped())
     assert heard.only("told") == [("text", "a")]
-    assert texts(heard.only("given")) == ["b"]
+    assert texts(heard.only("given")) == ["first", "b"]
 
 
 async def test_adk_is_given_all_when_nobody_is_told_any_more() -> None:
     heard = Heard()
 
     async def left() -> AsyncGenerator[LlmResponse, None]:
+        yield piece("first")
         yield piece("a")
         heard.scope.tell = None
         yield piece("b")
 
     await heard.listen(left())
     assert heard.only("told") == [("text", "a")]
-    assert texts(heard.only("given")) == ["b"]
+    assert texts(heard.only("given")) == ["first", "b"]
 
 
 async def test_a_model_that_breaks_is_heard_out_first() -> None:
     heard = Heard()
     with pytest.raises(ValueError, match="broke"):
-        await heard.listen(said(piece("a"), ValueError("broke")))
+        await heard.listen(said(piece("first"), piece("a"), ValueError("broke")))
     assert heard.only("told") == [("text", "a")]
+    assert not heard.scope.passages
 
 
 async def test_a_model_that_is_left_ends_before_its_reader_does() -> None:
@@ -272,6 +335,10 @@ class Hidden(BasePlugin):
             self.seen += map(str, texts([event]))
 
 
+FIRST = PIECES[:1]
+"""What comes through ADK where the others do not."""
+
+
 async def passed(agent: BaseAgent, settings: Settings | None = None) -> list[str]:
     """Return the pieces that came through ADK; a client gets all, in any case."""
     plugin = Hidden()
@@ -284,8 +351,8 @@ def model() -> ScriptedModel:
     return ScriptedModel(script={"hi": [PIECES]})
 
 
-async def test_a_client_gets_each_piece_and_adk_gets_none() -> None:
-    assert await passed(LlmAgent(name="a", model=model())) == []
+async def test_a_client_gets_each_piece_and_adk_the_first() -> None:
+    assert await passed(LlmAgent(name="a", model=model())) == FIRST
 
 
 async def test_it_can_be_turned_off() -> None:
@@ -382,7 +449,7 @@ async def test_who_may_look_at_pieces_sees_each(who: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*is deprecated in favor of Workflow:DeprecationWarning")
 async def test_agents_of_adks_own_kinds_look_at_none() -> None:
     inner = LlmAgent(name="a", model=model())
-    assert await passed(SequentialAgent(name="outer", sub_agents=[inner])) == []
+    assert await passed(SequentialAgent(name="outer", sub_agents=[inner])) == FIRST
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated in favor of Workflow:DeprecationWarning")
@@ -407,9 +474,9 @@ class SlowLog(MemoryLog):
         await super().append(reply_id, entries)
 
 
-async def chunks_of(agent: BaseAgent) -> list[dict[str, Any]]:
-    """Return what a client gets from a server whose log is slow."""
-    stores = replace(memory_stores(), log=SlowLog())
+async def chunks_of(agent: BaseAgent, log: Log) -> list[dict[str, Any]]:
+    """Return what a client gets from a server with a log of its own."""
+    stores = replace(memory_stores(), log=log)
     app = create_app(agent, settings=Settings(), stores=stores)
     async with serving(app) as url, httpx.AsyncClient(base_url=url) as http:
         body = {"id": "c", "messages": [user_message("hi")]}
@@ -423,7 +490,7 @@ async def test_pieces_wait_for_the_result_that_the_model_was_given() -> None:
 
     script = {"hi": [["Let me ", "look. ", call("look")], PIECES]}
     agent = LlmAgent(name="a", model=ScriptedModel(script=script), tools=[look])
-    chunks = await chunks_of(agent)
+    chunks = await chunks_of(agent, SlowLog())
     told = [chunk.get("delta", chunk["type"]) for chunk in chunks if "toolName" not in chunk]
     assert told == [
         *("start", "start-step", "text-start", "Let me ", "look. ", "text-end", "tool-input-delta"),
@@ -438,7 +505,7 @@ async def test_pieces_wait_for_what_another_agent_said_before() -> None:
         LlmAgent(name=name, model=ScriptedModel(script={"hi": [[f"{name}1 ", f"{name}2 "]]}))
         for name in "ab"
     ]
-    chunks = await chunks_of(ParallelAgent(name="outer", sub_agents=agents))
+    chunks = await chunks_of(ParallelAgent(name="outer", sub_agents=agents), SlowLog())
     kinds = [chunk["type"] for chunk in chunks]
     assert kinds.index("start-step") < kinds.index("text-start")
     for started in (chunk for chunk in chunks if chunk["type"] == "text-start"):
@@ -475,6 +542,55 @@ async def test_what_an_agent_says_to_a_tool_is_not_told_to_the_client() -> None:
     assert heard == ["Between ", "us."]
 
 
+def expert() -> LlmAgent:
+    return LlmAgent(name="expert", model=ScriptedModel(script={"hi": [["Between ", "us."]]}))
+
+
+async def privately(agent: BaseAgent, context: InvocationContext) -> None:
+    """Ask an agent in the run that goes on, and keep what it says."""
+    inner = context.model_copy(update={"agent": agent})
+    async with aclosing(agent.run_async(inner)) as events:
+        assert [event async for event in events]
+
+
+async def test_what_a_tool_hears_of_an_agent_in_its_run_is_not_told() -> None:
+    other = expert()
+
+    async def consult(tool_context: ToolContext) -> str:
+        """Ask the expert."""
+        await privately(other, tool_context.get_invocation_context())
+        return "consulted"
+
+    script = {"hi": [[call("consult")], PIECES]}
+    scripted = ScriptedModel(script=script)
+    assert await talked(
+        LlmAgent(name="root", model=scripted, tools=[consult], sub_agents=[other])
+    ) == (PIECES)
+
+
+async def test_what_a_callback_hears_of_an_agent_is_not_told() -> None:
+    other = expert()
+
+    async def consult(callback_context: CallbackContext) -> None:
+        await privately(other, callback_context.get_invocation_context())
+
+    root = LlmAgent(name="root", model=model(), before_agent_callback=consult, sub_agents=[other])
+    assert await talked(root) == PIECES
+
+
+async def test_what_an_agent_that_is_named_like_the_root_says_to_a_tool_is_not_told() -> None:
+    twin = LlmAgent(name="root", model=expert().model)
+
+    async def consult(tool_context: ToolContext) -> str:
+        """Ask the other."""
+        await privately(twin, tool_context.get_invocation_context())
+        return "consulted"
+
+    script = {"hi": [[call("consult")], PIECES]}
+    root = LlmAgent(name="root", model=ScriptedModel(script=script), tools=[consult])
+    assert await talked(root) == PIECES
+
+
 class Loud(BaseLlm):
     """A model that asks another, and says it louder."""
 
@@ -498,3 +614,93 @@ async def test_a_model_that_asks_another_hears_each_piece_of_it() -> None:
     await talked(LlmAgent(name="a", model=other))
     heard = await talked(LlmAgent(name="b", model=Loud(other=other)))
     assert heard == [piece.upper() for piece in PIECES]
+
+
+class Sealed(Loud):
+    """A model that asks another, and whose kind cannot be extended."""
+
+    model: str = "sealed"
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        raise TypeError("sealed")
+
+
+async def test_a_model_that_cannot_be_taught_hears_each_piece_of_another() -> None:
+    other = model()
+    await talked(LlmAgent(name="a", model=other))
+    heard = await talked(LlmAgent(name="b", model=Sealed(other=other)))
+    assert heard == [piece.upper() for piece in PIECES]
+
+
+async def test_a_model_that_a_callback_puts_before_another_hears_each_piece_of_it() -> None:
+    other = model()
+
+    def change(callback_context: CallbackContext, **_: Any) -> None:
+        agent = callback_context.get_invocation_context().agent
+        assert isinstance(agent, LlmAgent)
+        agent.model = Loud(other=other)
+
+    agent = LlmAgent(name="a", model=other, before_model_callback=change)
+    assert await talked(agent) == [piece.upper() for piece in PIECES]
+
+
+async def test_what_stands_before_a_models_method_hears_each_piece() -> None:
+    own = model()
+    agent = LlmAgent(name="a", model=own)
+    await talked(agent)
+    ask = own.generate_content_async
+
+    async def loudly(*arguments: Any, **named: Any) -> AsyncGenerator[LlmResponse, None]:
+        async for response in ask(*arguments, **named):
+            for part in (response.content.parts if response.content else None) or []:
+                part.text = str(part.text).upper()
+            yield response
+
+    object.__setattr__(own, "generate_content_async", loudly)
+    assert await talked(agent) == [piece.upper() for piece in PIECES]
+
+
+class Tagged(ScriptedModel):
+    """A model with something more to say to whoever asks it otherwise."""
+
+    @override
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False, tag: str = ""
+    ) -> AsyncGenerator[LlmResponse, None]:
+        async for response in super().generate_content_async(llm_request, stream):
+            yield response
+        if tag:
+            yield piece(tag)
+
+
+async def test_a_model_can_still_be_asked_in_its_own_way() -> None:
+    own = Tagged(script={"hi": [PIECES]})
+    await talked(LlmAgent(name="a", model=own))
+    asked = LlmRequest(contents=[types.Content(role="user", parts=[types.Part(text="hi")])])
+    heard = [response async for response in own.generate_content_async(asked, tag="tag")]
+    assert texts(heard)[-1] == "tag"
+
+
+class LosesText(MemoryLog):
+    """A log that is lost after the first piece."""
+
+    @override
+    async def append(self, reply_id: ReplyId, entries: Sequence[Entry]) -> None:
+        if any(getattr(entry, "delta", None) == PIECES[1] for entry in entries):
+            raise StoreLost("gone")
+        await super().append(reply_id, entries)
+
+
+async def test_a_log_that_is_lost_is_not_taken_for_a_model_that_broke() -> None:
+    blamed: list[Exception] = []
+
+    def blame(*, error: Exception, **_: Any) -> LlmResponse:
+        blamed.append(error)
+        return whole("The model is down.")
+
+    agent = LlmAgent(name="a", model=model(), on_model_error_callback=blame)
+    chunks = await chunks_of(agent, LosesText())
+    assert blamed == []
+    assert [chunk["delta"] for chunk in chunks if chunk["type"] == "text-delta"] == FIRST
+    # It is cut off, and left to whoever recovers it.
+    assert chunks[-1]["type"] == "error"

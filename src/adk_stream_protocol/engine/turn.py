@@ -7,7 +7,6 @@ whoever recovers it.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import logging
 import math
@@ -18,7 +17,6 @@ from dataclasses import dataclass, field
 
 import anyio
 from google.adk.events.event import Event
-from google.genai import types
 
 from adk_stream_protocol.errors import AdkStreamError, StoreLost, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
@@ -75,8 +73,8 @@ class Turn:
     _following: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Ends the following of runs that do not end by themselves."""
     _stop_asked: bool = False
-    _order: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while something is translated and written. Not anyio's, which gives others a turn."""
+    _broken: Exception | None = None
+    """Why a piece that came past ADK could not be written; None: all could."""
 
     def stop(self) -> None:
         """Ask the turn to end soon. A tool that is running is let finish."""
@@ -97,10 +95,10 @@ class Turn:
                 watch.start_soon(self._watch)
                 with self._following:
                     await self._follow()
-                async with self._order:
-                    await self._open()
-                    if not self.told:
-                        await self._conclude()
+                self._look_back()
+                await self._open()
+                if not self.told:
+                    await self._conclude()
                 watch.cancel_scope.cancel()
         except BaseException as error:  # the edge: a reply must end, whatever broke
             if not _is_failure(error):
@@ -127,8 +125,7 @@ class Turn:
                 self._run = run
                 async with aclosing(run.events()) as events:
                     async for event in events:
-                        async with self._order:
-                            await self._take(event)
+                        await self._take(event)
         except BaseException as error:
             # ADK raises whatever the model, a callback or a tool did; after a stop it does not
             # matter any more.
@@ -143,17 +140,30 @@ class Turn:
         if self.scope.decided:
             self._note_decided()
         await self._write(self.translator.feed(event))
+        for passage in self.scope.passages:
+            passage.take(event)
 
-    async def _tell(self, like: Event, kind: BlockKind, text: str) -> None:
-        """Write a piece of text that ADK does not see; those of other agents come between."""
-        async with self._order:
-            more = self.translator.more(like, kind, text)
-            if more is None:
-                part = types.Part(text=text, thought=kind == "reasoning" or None)
-                content = types.Content(role="model", parts=[part])
-                await self._take(like.model_copy(update={"content": content}))
-            else:
-                await self.log.append(self.reply_id, (more,))
+    async def _tell(self, like: Event, kind: BlockKind, text: str) -> bool:
+        """Write a piece that goes on with text which is open; False if it does not.
+
+        What is being written meanwhile is another agent's: it may come before or after.
+        """
+        more = self.translator.more(like, kind, text)
+        if more is None:
+            return False
+        self._last = like
+        try:
+            await self.log.append(self.reply_id, (more,))
+        except Exception as error:  # noqa: BLE001  # ADK would take it for the model's
+            self._broken = error
+            self.scope.tell = None
+            self._following.cancel()
+        return True
+
+    def _look_back(self) -> None:
+        """Raise what kept a piece that came past ADK from being written."""
+        if self._broken is not None:
+            raise self._broken
 
     def _note_decided(self) -> None:
         """Let the translator know what a policy decided since the last event."""

@@ -19,6 +19,7 @@ from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.telemetry import Span, begin_span
+from adk_stream_protocol.translation.passage import Passage
 from adk_stream_protocol.translation.text_blocks import BlockKind
 from adk_stream_protocol.wire.entries import CallHeld
 from adk_stream_protocol.wire.values import JsonObject
@@ -29,8 +30,11 @@ run_scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 """The run this task belongs to. ADK's own tasks inherit it; None outside a served run."""
 
 
-Tell: TypeAlias = Callable[[Event, BlockKind, str], Awaitable[None]]
-"""Tells a piece of text: an event like the one ADK would make of it, its kind and the text."""
+Tell: TypeAlias = Callable[[Event, BlockKind, str], Awaitable[bool]]
+"""Tells a piece of text: an event like the one ADK would make of it, its kind and the text.
+
+False: it was not told, and has to come through ADK.
+"""
 
 
 class Asks(Protocol):
@@ -103,6 +107,8 @@ class RunScope:
     """Set and replaced whenever there is something new to see."""
     tell: Tell | None = None
     """Takes pieces of text that come past ADK; None: all of them come from ADK."""
+    passages: list[Passage] = field(default_factory=list)
+    """The answers whose pieces may come past ADK, while models give them."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
     said: types.Content | None = None
