@@ -13,8 +13,11 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.cli import main
 from adk_stream_protocol.cli.agents import DEMO_RULES, demo_agent
+from adk_stream_protocol.ports import Batch
 from adk_stream_protocol.server.wiring import create_app
+from adk_stream_protocol.stores.sql import sqlite_stores
 from adk_stream_protocol.stores.sql_schema import VERSION, migrate
+from adk_stream_protocol.wire.entry_text import parse_entry
 from support.postgres import PostgresServer
 from support.serving import serving
 from support.stage import Answered
@@ -122,6 +125,22 @@ async def test_what_was_asked_before_the_upgrade_is_approved_after_it(tmp_path: 
         assert (len(reply.only("tool-output-available")), reply.types[-1]) == (1, "finish")
         weather = (await http.get("/api/chats/weather")).json()["messages"]
         assert [message["role"] for message in weather] == ["user", "assistant"]
+
+
+async def test_a_reply_of_before_the_upgrade_is_read_from_every_cursor(tmp_path: Path) -> None:
+    """The first release wrote a row for each entry."""
+    file = old_file(tmp_path, 1)
+    query = "SELECT data FROM adk_stream_chunk WHERE reply_id = ? AND data IS NOT NULL ORDER BY seq"
+    with sqlite3.connect(file) as connection:
+        (name,) = connection.execute("SELECT reply_id FROM adk_stream_chunk LIMIT 1").fetchone()
+        said = tuple(parse_entry(data) for (data,) in connection.execute(query, (name,)))
+    connection.close()
+    assert len(said) > 1
+    stores = sqlite_stores(str(file))
+    await stores.prepare()
+    for after in range(len(said) + 2):
+        assert await stores.log.read(name, after) == Batch(said[after:], ended=True)
+    await stores.close()
 
 
 def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise
 from typing import Final
 
 import anyio
@@ -23,7 +23,7 @@ from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.errors import StoreLost, trace_of
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.ports import LOST, Batch, Wake
-from adk_stream_protocol.stores.chunk_rows import ChunkRow, ChunkRows
+from adk_stream_protocol.stores.chunk_rows import ChunkRow, ChunkRows, row_of
 from adk_stream_protocol.stores.sql_calls import database_now
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_schema import CHUNKS
@@ -36,7 +36,6 @@ from adk_stream_protocol.wire.chunks import (
     ToolOutputErrorChunk,
 )
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
-from adk_stream_protocol.wire.entry_text import entry_text, parse_entry
 
 __all__ = ["SqlLog"]
 
@@ -67,6 +66,8 @@ class _Live:
     """How many entries readers may see."""
     written: int = 0
     """How many entries are in the table, the end marker included."""
+    cuts: list[int] = field(default_factory=list)
+    """Where rows end that a statement was given, but that are not known to be in the table."""
     closing: bool = False
     """Whether readers may see no more until it is in the table."""
     ended: bool = False
@@ -214,41 +215,38 @@ class SqlLog:
             await self._wake.wait(reply_id, _POLL)
 
     async def _rows(self, reply_id: ReplyId, after: int) -> Batch | None:
-        query = (
-            select(CHUNKS.c.data)
-            .where(CHUNKS.c.reply_id == reply_id, CHUNKS.c.seq >= after)
-            .order_by(CHUNKS.c.seq)
-        )
         async with reading(self._engine) as connection:
-            found = (await connection.execute(query)).scalars().all()
-        if not found:
-            return None
-        # A writer that lost its chat may have written on behind the end that a reader gave it.
-        told = tuple(takewhile(lambda text: text is not None, found))
-        return Batch(tuple(map(parse_entry, told)), ended=len(told) < len(found))
+            return await self._rows_of_chunks.read(connection, reply_id, after)
 
     async def _lost(self, reply_id: ReplyId, after: int, *, known: bool) -> Batch | None:
         """End a reply whose writer died, so that every reader sees the same end.
 
         One that nothing is stored of is no reply, unless this reader saw it run.
         """
-        newest = (
-            select(CHUNKS.c.data)
-            .where(CHUNKS.c.reply_id == reply_id)
-            .order_by(CHUNKS.c.seq.desc())
-            .limit(1)
-        )
         async with reading(self._engine) as connection:
-            found = (await connection.execute(newest)).one_or_none()
-        if found is None and not known:
+            stored = await self._rows_of_chunks.stored(connection, reply_id)
+        if not (stored.count or stored.ended or known):
             return None
-        if found is not None and found.data is None:
-            # It has ended; the reader asked for what is behind the end.
-            return Batch((), ended=True)
-        rows = [(reply_id, after, entry_text(LOST)), (reply_id, after + 1, None)]
+        has_more = stored.count > after or stored.ended
+        if not has_more and await self._end_lost(reply_id, stored.count):
+            return Batch((LOST,), ended=True)
+        # Somebody wrote meanwhile: a writer that is late, or another reader this end.
+        return await self._follow(reply_id, after, known=True)
+
+    async def _end_lost(self, reply_id: ReplyId, count: int) -> bool:
+        """Write the end behind what is stored, or nothing if there is more by now.
+
+        Not behind what the reader has seen: memory may have told it more. The next row of a late
+        writer begins with the very number of this one, so that the table takes one of them.
+        """
         async with writing(self._engine) as connection:
-            await self._rows_of_chunks.write(connection, rows)
-        return Batch((LOST,), ended=True)
+            rows = self._rows_of_chunks
+            # Alone: with the end marker in one statement, that one would be written even if a late
+            # writer's row is there, and would cut it short.
+            if not await rows.write(connection, [row_of(reply_id, count, [LOST])]):
+                return False
+            await rows.write(connection, [(reply_id, count + 1, None)])
+            return True
 
     async def _write_batches(self) -> None:
         while True:
@@ -308,11 +306,21 @@ class SqlLog:
 
 
 def _rows_of(reply_id: ReplyId, live: _Live, *, ended: bool) -> list[ChunkRow]:
-    """Return the rows that are not in the table yet."""
-    rows: list[ChunkRow] = [
-        (reply_id, seq, entry_text(live.entries[seq]))
-        for seq in range(live.written, len(live.entries))
+    """Return the rows that are not in the table yet, cut where they were cut before.
+
+    A row is given to a second statement when the first one's answer was lost, or when the turn ends
+    while a batch is on its way. The table keeps the row that comes first, so both must be the same:
+    entries that were added in between would be lost with the longer one. They get a row of their
+    own. There are no gaps, since a statement is given all rows that may not be in the table.
+    """
+    count = len(live.entries)
+    bounds = [live.written, *(cut for cut in live.cuts if cut > live.written)]
+    if count > bounds[-1]:
+        bounds.append(count)
+    live.cuts = bounds[1:]
+    rows = [
+        row_of(reply_id, first, live.entries[first:behind]) for first, behind in pairwise(bounds)
     ]
-    if ended and live.written <= len(live.entries):
-        rows.append((reply_id, len(live.entries), None))
+    if ended and live.written <= count:
+        rows.append((reply_id, count, None))
     return rows

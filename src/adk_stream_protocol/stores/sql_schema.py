@@ -125,8 +125,8 @@ CHUNKS: Final = Table(
     "adk_stream_chunk",
     _TABLES,
     Column("reply_id", String(64), primary_key=True),
-    Column("seq", Integer, primary_key=True),
-    Column("data", Text),  # NULL: the end marker
+    Column("seq", Integer, primary_key=True),  # of the row's first entry
+    Column("data", Text),  # entries, one line of JSON each; NULL: the end marker
     Column("created_at", Float, nullable=False),
 )
 Index("adk_stream_chunk_age", CHUNKS.c.created_at)
