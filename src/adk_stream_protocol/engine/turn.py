@@ -136,6 +136,7 @@ class Turn:
             self.scope.tell = None
 
     async def _take(self, event: Event) -> None:
+        self._look_back()
         self._last = event
         if self.scope.decided:
             self._note_decided()
