@@ -21,7 +21,6 @@ from adk_stream_protocol.errors import (
     Conflict,
     Draining,
     NotRunning,
-    TooMany,
     trace_of,
 )
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
@@ -132,12 +131,8 @@ class ChatTurns:
             ChatBusy: another turn runs in the chat.
             TooMany: too many turns of this user run.
         """
-        if await self._is_one_too_many(draft):
-            raise TooMany(
-                f"{self.max_turns} replies of yours are running already. Wait for one to end, or "
-                "stop it."
-            )
-        while isinstance(began := await self.try_begin(draft), Busy):
+        most = self.max_turns
+        while isinstance(began := await self.try_begin(draft, most=most), Busy):
             if began.turn.origin is None:
                 raise ChatBusy(
                     "A reply is running in this chat. Wait for its end or stop it, then send again."
@@ -152,13 +147,6 @@ class ChatTurns:
             )
         return self.reading(began.turn)
 
-    async def _is_one_too_many(self, draft: Draft) -> bool:
-        if await self.stores.turns.running_of(draft.owner) < self.max_turns:
-            return False
-        # In a chat whose turn runs none is added: it is attached to, or in the way.
-        current = await self.stores.turns.latest(draft.chat_id)
-        return current is None or not current.running
-
     async def _is_kept(self, turn: TurnRecord) -> bool:
         """Whether a turn's reply can still be read."""
         return turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
@@ -168,10 +156,15 @@ class ChatTurns:
         while isinstance(began := await self.try_begin(draft), Busy):
             await self.until_ended(began.turn)
 
-    async def try_begin(self, draft: Draft) -> Began | Attached | Busy:
+    async def try_begin(self, draft: Draft, *, most: int | None = None) -> Began | Attached | Busy:
         """Take the chat and start the turn, if it is free.
 
+        Args:
+            draft: the turn.
+            most: how many turns of its owner may run; None: any number.
+
         Raises:
+            TooMany: so many run already.
             ClientFault: the turn cannot be prepared; the chat is free again.
         """
         tasks = self._tasks
@@ -183,9 +176,11 @@ class ChatTurns:
         if self.drain.has_begun:
             raise Draining
         with self._being_busy():
-            return await self._try_begin(draft, tasks)
+            return await self._try_begin(draft, tasks, most)
 
-    async def _try_begin(self, draft: Draft, tasks: TaskGroup) -> Began | Attached | Busy:
+    async def _try_begin(
+        self, draft: Draft, tasks: TaskGroup, most: int | None
+    ) -> Began | Attached | Busy:
         while True:
             with self._holding(draft.reply_id) as held:
                 began = await self.stores.turns.begin(
@@ -193,6 +188,7 @@ class ChatTurns:
                     repeatable=draft.repeatable,
                     over=draft.over,
                     rewinds=draft.rewinds,
+                    most=most,
                 )
                 if isinstance(began, Began):
                     await self.stores.log.open(draft.reply_id)
