@@ -351,6 +351,57 @@ async def test_a_turn_reads_its_chat_once_and_knows_all_of_it() -> None:
         assert said == ["hi", "Hello.", "hello"]
 
 
+class SlowSessions(InMemorySessionService):
+    """Sessions that are read only when they may be, once there is someone to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = anyio.Event()
+        self.may_read: anyio.Event | None = None  # None: at once
+
+    async def get_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        session_id: str,
+        config: GetSessionConfig | None = None,
+    ) -> Session | None:
+        if self.may_read is not None:
+            self.asked.set()
+            await self.may_read.wait()
+        return await super().get_session(
+            app_name=app_name, user_id=user_id, session_id=session_id, config=config
+        )
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_turn_that_is_stopped_before_it_runs_asks_no_model(elsewhere: bool) -> None:
+    stores, sessions = memory_stores(), SlowSessions()
+    answers: list[Answered] = []
+    async with staged(services=Services(sessions=sessions), stores=stores) as stage:
+        await stage.say("c", "hi")
+
+        async def say() -> None:
+            answers.append(await stage.say("c", "hello"))
+
+        sessions.may_read = anyio.Event()
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(say)
+                await sessions.asked.wait()
+                if elsewhere:
+                    assert await stores.turns.ask_to_stop(ChatId("c")) is not None
+                    stores.wake.hint("turns")
+                    await anyio.wait_all_tasks_blocked()
+                else:
+                    stopped = await stage.http.post("/api/chat/c/stop")
+                    assert stopped.json() == {"stopped": True}
+                sessions.may_read.set()
+        assert answers[0].types[-1] == "abort"
+        assert len(stage.model.prompts) == 1
+
+
 async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:
     def edited(text: str) -> dict[str, object]:
         return {"id": "c", "messageId": "u1", "messages": [user_message(text, "u1")]}
