@@ -344,6 +344,7 @@ async def test_a_turn_reads_its_chat_once_and_knows_all_of_it() -> None:
 
     async with staged(services=Services(sessions=Sessions())) as stage:
         await stage.say("chat", "hi")
+        assert reads == ["chat"]
         reads.clear()
         await stage.say("chat", "hello")
         assert reads == ["chat"]
