@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -350,6 +352,33 @@ async def test_a_turn_reads_its_chat_once_and_knows_all_of_it() -> None:
         assert reads == ["chat"]
         said = [part.text for content in stage.model.prompts[-1] for part in content.parts or ()]
         assert said == ["hi", "Hello.", "hello"]
+
+
+class Noted:
+    """Hands everything to a store, and notes what it was asked."""
+
+    def __init__(self, store: object, asked: list[str]) -> None:
+        self._store = store
+        self._asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        self._asked.append(name)
+        return getattr(self._store, name)
+
+
+async def test_a_message_in_a_chat_without_calls_asks_the_stores_little() -> None:
+    asked: list[str] = []
+    stores = memory_stores()
+    turns: Any = Noted(stores.turns, asked)
+    calls: Any = Noted(stores.calls, asked)
+    async with staged(stores=dataclasses.replace(stores, turns=turns, calls=calls)) as stage:
+        await stage.say("c", "hi")
+        await stage.say("c", "hello")
+    # What follows a reply is done by now. Other questions are asked whatever is said.
+    told = Counter(asked)
+    assert (told["owner_of"], told["latest"], told["begin"], told["end"]) == (2, 0, 2, 2)
+    # Before the first turn nobody knows whether there are any; after each there may be.
+    assert told["of_chat"] == 3
 
 
 class SlowSessions(InMemorySessionService):

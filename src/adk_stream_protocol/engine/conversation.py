@@ -59,6 +59,7 @@ from adk_stream_protocol.translation.instructions import (
     Regenerate,
     Say,
     interpret,
+    may_answer,
 )
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
@@ -97,7 +98,7 @@ class _Known:
     """What is known of a chat before anything is done in it."""
 
     held: Sequence[HeldCall]
-    """Its calls."""
+    """Its calls, if they are needed."""
     is_new: bool = False
     """Whether it has neither turns nor a session."""
 
@@ -154,7 +155,7 @@ class Conversations:
             ClientFault: the request cannot be done; the message says why and what to do.
         """
         chat_id = request.chat_id or await self._unnamed(request, user)
-        known = await self._known(chat_id, user)
+        known = await self._known(chat_id, user, calls=may_answer(request))
         instruction = interpret(request, known.held)
         match instruction:
             case Say():
@@ -594,14 +595,19 @@ class Conversations:
             )
         return chats.pop() if chats else ChatId(f"chat-{uuid.uuid4()}")
 
-    async def _known(self, chat_id: ChatId, user: UserId) -> _Known:
+    async def _known(self, chat_id: ChatId, user: UserId, *, calls: bool = True) -> _Known:
         """Return what is known of a chat; a session older than the ledger gets its rows now.
+
+        Args:
+            chat_id: the chat.
+            user: who asks.
+            calls: whether its calls are needed.
 
         Raises:
             NotFound: the chat is another's.
         """
         owner = await self.stores.turns.owner_of(chat_id)
-        held = await self.stores.calls.of_chat(chat_id)
+        held = await self.stores.calls.of_chat(chat_id) if calls or owner is None else ()
         self._check_owner(chat_id, user, owner, held)
         if held or owner is not None:
             return _Known(held)
