@@ -247,6 +247,7 @@ class Began:
     """The caller holds the chat and must produce the reply."""
 
     turn: TurnRecord
+    """As it was asked for; stopping, if what it takes the place of was."""
     previous: TurnRecord | None = None
     """What the chat's newest turn was before."""
 
@@ -287,6 +288,7 @@ class Turns(Protocol):
         repeatable: bool,
         over: ReplyId | None = None,
         rewinds: bool = False,
+        most: int | None = None,
     ) -> Began | Attached | Busy:
         """Take the chat for a turn, and note its request; both or neither.
 
@@ -296,6 +298,10 @@ class Turns(Protocol):
             over: the lapsed turn's reply that this one takes the place of. What was asked of that
                 one, to stop, is asked of this one.
             rewinds: whether it takes back earlier turns: then their requests are forgotten.
+            most: how many turns of the owner may run, this one included; None: any number.
+
+        Raises:
+            TooMany: so many run already, and none of them in this chat.
         """
         ...
 
@@ -320,10 +326,6 @@ class Turns(Protocol):
 
         Returns those kept, with what was asked of them.
         """
-        ...
-
-    async def running_of(self, owner: UserId) -> int:
-        """Return how many turns of a user are running."""
         ...
 
     async def forget(self, chat_id: ChatId) -> None:

@@ -45,6 +45,19 @@ def result(call_id: str, actions: EventActions | None = None) -> Event:
     return Event(author="root", content=content, actions=actions or EventActions())
 
 
+async def test_a_rewind_takes_back_all_but_the_title() -> None:
+    sessions = LiveSessions(InMemorySessionService())
+    state = {"adk_stream_title": "Hi", "adk_stream_created": 1.0, "agents": "own"}
+    made = await sessions.create_session(app_name="chat", user_id="user", state=state)
+    for rewound, title in (("e-1", "Hi"), (None, None)):
+        delta = dict.fromkeys(state)
+        actions = EventActions(rewind_before_invocation_id=rewound, state_delta=delta)
+        await sessions.append_event(made, Event(author="user", actions=actions))
+        found = await sessions.get_session(app_name="chat", user_id="user", session_id=made.id)
+        assert found is not None
+        assert (found.state.get("adk_stream_title"), found.state.get("agents")) == (title, None)
+
+
 async def test_the_result_of_a_live_call_is_known_as_live_in_every_run(
     sessions: LiveSessions, session: Session
 ) -> None:

@@ -271,21 +271,38 @@ async def test_a_request_that_is_shown_can_be_answered_before_its_turn_is_recove
         assert (decided.status_code, decided.json()["status"]) == (200, "approved")
 
 
-@pytest.mark.parametrize("key", ["say", "regenerate:"])
-async def test_a_message_taken_back_to_be_answered_anew_is_not_lost(
-    tmp_path: Path, key: str
-) -> None:
+async def taken_back_while_answered(folder: Path) -> None:
+    """Leave a chat whose process died right after the rewind of a recovery or a regeneration."""
     body = {"id": "c", "messages": [user_message("long", "u1")]}
-    async with life(tmp_path) as (stage, _):
+    async with life(folder) as (stage, _):
         await begun(stage, body, until="One. ")
-    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
-        # As if the process had died right after the rewind of a recovery, or of a regeneration.
+    async with open_database(SqliteFile(folder / "chats.db")) as opened:
         found = await opened.sessions.get_session(app_name="stage", user_id="alice", session_id="c")
         assert found is not None
         rewind = EventActions(rewind_before_invocation_id=found.events[-1].invocation_id)
         await opened.sessions.append_event(
             found, Event(author="user", invocation_id="e-rewind", actions=rewind)
         )
+
+
+async def test_a_message_taken_back_is_not_answered_anew_if_that_was_stopped(
+    tmp_path: Path,
+) -> None:
+    await taken_back_while_answered(tmp_path)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chats.db'}")
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE adk_stream_turn SET stopping = 1"))
+    await engine.dispose()
+    async with life(tmp_path) as (stage, _):
+        await settled(stage, "abort")
+        assert stage.model.prompts == []
+
+
+@pytest.mark.parametrize("key", ["say", "regenerate:"])
+async def test_a_message_taken_back_to_be_answered_anew_is_not_lost(
+    tmp_path: Path, key: str
+) -> None:
+    await taken_back_while_answered(tmp_path)
     if key != "say":
         engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chats.db'}")
         async with engine.begin() as connection:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -344,11 +346,90 @@ async def test_a_turn_reads_its_chat_once_and_knows_all_of_it() -> None:
 
     async with staged(services=Services(sessions=Sessions())) as stage:
         await stage.say("chat", "hi")
+        assert reads == ["chat"]
         reads.clear()
         await stage.say("chat", "hello")
         assert reads == ["chat"]
         said = [part.text for content in stage.model.prompts[-1] for part in content.parts or ()]
         assert said == ["hi", "Hello.", "hello"]
+
+
+class Noted:
+    """Hands everything to a store, and notes what it was asked."""
+
+    def __init__(self, store: object, asked: list[str]) -> None:
+        self._store = store
+        self._asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        self._asked.append(name)
+        return getattr(self._store, name)
+
+
+async def test_a_message_in_a_chat_without_calls_asks_the_stores_little() -> None:
+    asked: list[str] = []
+    stores = memory_stores()
+    turns: Any = Noted(stores.turns, asked)
+    calls: Any = Noted(stores.calls, asked)
+    async with staged(stores=dataclasses.replace(stores, turns=turns, calls=calls)) as stage:
+        await stage.say("c", "hi")
+        await stage.say("c", "hello")
+    # What follows a reply is done by now. Other questions are asked whatever is said.
+    told = Counter(asked)
+    assert (told["owner_of"], told["latest"], told["begin"], told["end"]) == (2, 0, 2, 2)
+    # Before the first turn nobody knows whether there are any; after each there may be.
+    assert told["of_chat"] == 3
+
+
+class SlowSessions(InMemorySessionService):
+    """Sessions that are read only when they may be, once there is someone to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = anyio.Event()
+        self.may_read: anyio.Event | None = None  # None: at once
+
+    async def get_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        session_id: str,
+        config: GetSessionConfig | None = None,
+    ) -> Session | None:
+        if self.may_read is not None:
+            self.asked.set()
+            await self.may_read.wait()
+        return await super().get_session(
+            app_name=app_name, user_id=user_id, session_id=session_id, config=config
+        )
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_turn_that_is_stopped_before_it_runs_asks_no_model(elsewhere: bool) -> None:
+    stores, sessions = memory_stores(), SlowSessions()
+    answers: list[Answered] = []
+    async with staged(services=Services(sessions=sessions), stores=stores) as stage:
+        await stage.say("c", "hi")
+
+        async def say() -> None:
+            answers.append(await stage.say("c", "hello"))
+
+        sessions.may_read = anyio.Event()
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(say)
+                await sessions.asked.wait()
+                if elsewhere:
+                    assert await stores.turns.ask_to_stop(ChatId("c")) is not None
+                    stores.wake.hint("turns")
+                    await anyio.wait_all_tasks_blocked()
+                else:
+                    stopped = await stage.http.post("/api/chat/c/stop")
+                    assert stopped.json() == {"stopped": True}
+                sessions.may_read.set()
+        assert answers[0].types[-1] == "abort"
+        assert len(stage.model.prompts) == 1
 
 
 async def test_a_message_edited_back_is_answered_anew(stage: Stage) -> None:

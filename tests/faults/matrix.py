@@ -16,9 +16,8 @@ _ASK: Final = (
     (Point.REQUEST, 1),
     (Point.LEASE, 1),
     (Point.FLUSH, 1),
-    (Point.APPEND, 1),  # the session's title
-    (Point.APPEND, 2),  # the message
-    (Point.APPEND, 3),  # the call
+    (Point.APPEND, 1),  # the message
+    (Point.APPEND, 2),  # the call
     (Point.HOLD, 1),
     (Point.RELEASE, 1),
     (Point.END, 1),
@@ -93,7 +92,7 @@ def _others() -> Iterator[Case]:
         yield Case((Kill(point, moment, phase="answer"),), tool="idempotent")
         # The second of two calls: the first is done.
         yield Case((Kill(point, moment, nth=2, phase="answer"),), tool="both")
-    yield from _around([(Point.EFFECT, 1), (Point.APPEND, 4)], "ask", tool="ungated")
+    yield from _around([(Point.EFFECT, 1), (Point.APPEND, 3)], "ask", tool="ungated")
     for point in (Point.DECISION, Point.DELIVERY):
         yield Case((Kill(point, "after", phase="answer"),), verdict=False)
     # And again while it comes back.
@@ -106,7 +105,7 @@ def _live() -> Iterator[Case]:
     """Yield where a live run differs: what it stores, and how it waits, ends and goes on."""
     asked: list[tuple[Kill, Over]] = [
         *((Kill(point, moment), "live") for point, moment in _LIVE_ASK),
-        *((Kill(Point.APPEND, "after", nth), "live") for nth in (2, 3, 4)),
+        *((Kill(Point.APPEND, "after", nth), "live") for nth in (1, 2, 3)),
         *((Kill(Point.CLOSING, moment), "left") for moment in _AROUND),
     ]
     answered: list[tuple[Kill, Over]] = [

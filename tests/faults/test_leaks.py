@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from websockets.asyncio.client import connect
 
-from adk_stream_protocol.identifiers import ChatId, UserId
+from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.lifecycle import CallState
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.databases import open_database
@@ -128,7 +128,9 @@ async def check_rows(stores: Stores, chats: list[str]) -> None:
         (call,) = await stores.calls.of_chat(ChatId(chat))
         approved = int(chat[1:]) % 4 == _APPROVED
         assert call.state is (CallState.DONE if approved else CallState.PENDING)
-        assert await stores.turns.running_of(UserId(chat)) == 0
+        turn = await stores.turns.latest(ChatId(chat))
+        assert turn is not None
+        assert not turn.running
     assert await stores.turns.lapsed() == []
     assert await stores.calls.undelivered() == []
 

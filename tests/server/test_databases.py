@@ -9,11 +9,13 @@ from google.adk.agents.llm_agent import LlmAgent
 from google.adk.events.event import Event
 from google.adk.sessions.database_session_service import DatabaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
-from sqlalchemy import event
+from sqlalchemy import event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import open_database
 from adk_stream_protocol.server.wiring import create_app
+from adk_stream_protocol.stores import postgres_pool
 from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.opening import Memory, PostgresServer, SqliteFile
 from support.postgres import PostgresServer as PlainPostgres
@@ -85,6 +87,30 @@ async def test_many_first_starts_at_once_make_the_tables_once(postgres: PlainPos
     async with anyio.create_task_group() as tasks:
         for _ in range(6):
             tasks.start_soon(start)
+
+
+async def test_a_server_is_not_asked_before_each_read_of_a_session_and_may_come_back(
+    postgres: PlainPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_database(PostgresServer(postgres.create("sessions"))) as opened:
+        assert isinstance(opened.sessions, DatabaseSessionService)
+        engine = opened.sessions.db_engine
+        asked: list[object] = []
+        ping = engine.dialect.do_ping
+
+        def noted(connection: DBAPIConnection) -> bool:
+            asked.append(connection)
+            return ping(connection)
+
+        monkeypatch.setattr(engine.dialect, "do_ping", noted)
+        for _ in range(3):
+            assert (await opened.sessions.list_sessions(app_name="app")).sessions == []
+        assert asked == []
+        async with engine.connect() as connection:
+            process = (await connection.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+        monkeypatch.setattr(postgres_pool, "_TRUSTED", 0.0)
+        postgres.sql(f"SELECT pg_terminate_backend({process}, 5000)")
+        assert (await opened.sessions.list_sessions(app_name="app")).sessions == []
 
 
 async def test_many_chats_stand_in_line_for_a_file(tmp_path: Path) -> None:

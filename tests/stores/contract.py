@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
+from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.identifiers import (
     ApprovalId,
     CallId,
@@ -725,14 +726,33 @@ async def test_turn_that_ended_cannot_be_stopped(turns: Turns) -> None:
     assert await turns.renew([R1]) == []
 
 
-async def test_running_turns_are_counted_by_user(turns: Turns) -> None:
-    await turns.begin(turn(), repeatable=False)
-    await turns.begin(turn(R2, chat=OTHER_CHAT), repeatable=False)
-    await turns.begin(turn(ReplyId("r3"), chat=ChatId("third"), owner=BOB), repeatable=False)
+async def test_only_so_many_turns_of_a_user_run(turns: Turns) -> None:
+    third = turn(ReplyId("r3"), chat=ChatId("third"))
+    await turns.begin(turn(), repeatable=False, most=2)
+    await turns.begin(turn(R2, chat=OTHER_CHAT), repeatable=False, most=2)
+    with pytest.raises(TooMany):
+        await turns.begin(third, repeatable=False, most=2)
+    assert await turns.latest(third.chat_id) is None
+    bobs = turn(ReplyId("r4"), chat=ChatId("fourth"), owner=BOB)
+    assert await turns.begin(bobs, repeatable=False, most=2) == Began(bobs)
     await turns.end(OTHER_CHAT, R2)
-    assert await turns.running_of(ANN) == 1
-    assert await turns.running_of(BOB) == 1
-    assert await turns.running_of(UserId("carol")) == 0
+    assert await turns.begin(third, repeatable=False, most=2) == Began(third)
+
+
+async def test_user_with_many_turns_is_not_kept_from_one_that_runs(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False, most=1)
+    assert await turns.begin(turn(R2), repeatable=False, most=1) == Attached(turn())
+    assert await turns.begin(turn(R2, "say:2"), repeatable=False, most=1) == Busy(turn())
+    await turns.end(CHAT, R1)
+    await turns.begin(turn(R2, chat=OTHER_CHAT), repeatable=False, most=1)
+    with pytest.raises(TooMany):
+        await turns.begin(turn(ReplyId("r3")), repeatable=False, most=1)
+
+
+async def test_turns_that_nobody_asked_for_are_not_limited(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    other = turn(R2, chat=OTHER_CHAT)
+    assert await turns.begin(other, repeatable=False) == Began(other)
 
 
 async def test_forgotten_chat_is_anyones(turns: Turns) -> None:
@@ -1097,10 +1117,11 @@ async def test_what_was_asked_of_a_turn_is_asked_of_its_recovery(turns: Turns) -
     await turns.ask_to_stop(CHAT)
     await turns.release(CHAT, R1)
     recovery = dataclasses.replace(turn(R2), origin=R1, recoveries=1)
-    await turns.begin(recovery, repeatable=False, over=R1)
+    begun = await turns.begin(recovery, repeatable=False, over=R1)
     latest = await turns.latest(CHAT)
     assert latest is not None
     assert (latest.stopping, latest.recoveries) == (True, 1)
+    assert begun.turn == latest
     await turns.release(CHAT, R2)
     (lapsed,) = await turns.lapsed()
     again = dataclasses.replace(recovery, reply_id=ReplyId("r3"), recoveries=2)

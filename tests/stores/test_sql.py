@@ -92,6 +92,18 @@ def statements() -> Iterator[list[str]]:
         event.remove(Engine, "before_cursor_execute", note)
 
 
+async def test_a_chat_is_taken_with_one_question_and_given_back_at_once(tmp_path: Path) -> None:
+    stores = sqlite_stores(str(tmp_path / "x.db"))
+    await stores.prepare()
+    with statements() as executed:
+        await stores.turns.begin(TURN, repeatable=False, most=4)
+    assert [each.split()[0] for each in executed] == ["SELECT", "INSERT", "INSERT"]
+    with statements() as executed:
+        await stores.turns.end(CHAT, REPLY)
+    assert [each.split()[0] for each in executed] == ["UPDATE"]
+    await stores.close()
+
+
 async def test_a_reply_whose_process_died_ends_with_an_error(tmp_path: Path) -> None:
     file = str(tmp_path / "x.db")
     dead = sqlite_stores(file)

@@ -16,6 +16,7 @@ from adk_stream_protocol.translation.instructions import (
     Say,
     check_reason,
     interpret,
+    may_answer,
 )
 from adk_stream_protocol.wire.requests import parse_request
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
@@ -79,7 +80,9 @@ def read(
     body: dict[str, JsonValue] = {"id": "chat", "messages": list(messages), "trigger": trigger}
     if message_id is not None:
         body["messageId"] = message_id
-    return interpret(parse_request(body), held)
+    request = parse_request(body)
+    # As the engine asks: it looks for held calls only if there may be an answer to one.
+    return interpret(request, held if may_answer(request) else ())
 
 
 def refusal(*messages: JsonObject, held: Sequence[HeldCall] = (PAY, PAY_2)) -> ClientFault:
@@ -97,6 +100,11 @@ def test_new_message_is_said() -> None:
     assert (said.message.id, said.message.text) == ("u2", "hi")
     assert not said.edits
     assert said.answers == ()
+
+
+def test_message_alone_answers_nothing() -> None:
+    for messages in ([user()], [assistant(STEP, {"type": "text", "text": "a"}), user()]):
+        assert not may_answer(parse_request({"id": "chat", "messages": [*messages]}))
 
 
 def test_message_in_the_older_form_is_said() -> None:

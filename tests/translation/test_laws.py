@@ -23,7 +23,7 @@ from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.stores.memory import MemoryLog
 from adk_stream_protocol.translation.events import EventTranslator
 from adk_stream_protocol.translation.history import PastTurn, retell
-from adk_stream_protocol.translation.instructions import Instruction, interpret
+from adk_stream_protocol.translation.instructions import Instruction, interpret, may_answer
 from adk_stream_protocol.wire.assembler import Assembler, StreamFailed, assemble
 from adk_stream_protocol.wire.chunks import (
     Chunk,
@@ -564,3 +564,11 @@ def test_interpreting_a_request_changes_nothing_and_is_repeatable(
     assert (request, held) == before
     assert _interpreted(request, held) == first
     assert _interpreted(*before) == first
+
+
+@settings(laws, max_examples=300)
+@given(requests(), ledgers())
+def test_a_request_that_answers_nothing_is_read_without_held_calls(
+    request: ChatRequest, held: list[HeldCall]
+) -> None:
+    assert may_answer(request) or _interpreted(request, held) == _interpreted(request, ())

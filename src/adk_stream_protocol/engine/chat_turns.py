@@ -21,7 +21,6 @@ from adk_stream_protocol.errors import (
     Conflict,
     Draining,
     NotRunning,
-    TooMany,
     trace_of,
 )
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
@@ -75,8 +74,11 @@ class ChatTurns:
     """Called for a turn that lapsed and is in the way; None while the server is not running."""
     _running: dict[ChatId, _Running] = field(default_factory=dict)
     """The turns that run in this process."""
-    _held: set[ReplyId] = field(default_factory=set)
-    """The replies for which this process has taken chats: from before until after."""
+    _held: dict[ReplyId, bool] = field(default_factory=dict)
+    """The replies for which this process has taken chats: from before until after.
+
+    True: the turn was asked to stop before it ran.
+    """
     _busy: int = 0
     """How many turns are begun, prepared or produced right now; a drain waits for them."""
     _less_busy: anyio.Event = field(default_factory=anyio.Event)
@@ -132,12 +134,8 @@ class ChatTurns:
             ChatBusy: another turn runs in the chat.
             TooMany: too many turns of this user run.
         """
-        if await self._is_one_too_many(draft):
-            raise TooMany(
-                f"{self.max_turns} replies of yours are running already. Wait for one to end, or "
-                "stop it."
-            )
-        while isinstance(began := await self.try_begin(draft), Busy):
+        most = self.max_turns
+        while isinstance(began := await self.try_begin(draft, most=most), Busy):
             if began.turn.origin is None:
                 raise ChatBusy(
                     "A reply is running in this chat. Wait for its end or stop it, then send again."
@@ -152,13 +150,6 @@ class ChatTurns:
             )
         return self.reading(began.turn)
 
-    async def _is_one_too_many(self, draft: Draft) -> bool:
-        if await self.stores.turns.running_of(draft.owner) < self.max_turns:
-            return False
-        # In a chat whose turn runs none is added: it is attached to, or in the way.
-        current = await self.stores.turns.latest(draft.chat_id)
-        return current is None or not current.running
-
     async def _is_kept(self, turn: TurnRecord) -> bool:
         """Whether a turn's reply can still be read."""
         return turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
@@ -168,10 +159,15 @@ class ChatTurns:
         while isinstance(began := await self.try_begin(draft), Busy):
             await self.until_ended(began.turn)
 
-    async def try_begin(self, draft: Draft) -> Began | Attached | Busy:
+    async def try_begin(self, draft: Draft, *, most: int | None = None) -> Began | Attached | Busy:
         """Take the chat and start the turn, if it is free.
 
+        Args:
+            draft: the turn.
+            most: how many turns of its owner may run; None: any number.
+
         Raises:
+            TooMany: so many run already.
             ClientFault: the turn cannot be prepared; the chat is free again.
         """
         tasks = self._tasks
@@ -183,9 +179,11 @@ class ChatTurns:
         if self.drain.has_begun:
             raise Draining
         with self._being_busy():
-            return await self._try_begin(draft, tasks)
+            return await self._try_begin(draft, tasks, most)
 
-    async def _try_begin(self, draft: Draft, tasks: TaskGroup) -> Began | Attached | Busy:
+    async def _try_begin(
+        self, draft: Draft, tasks: TaskGroup, most: int | None
+    ) -> Began | Attached | Busy:
         while True:
             with self._holding(draft.reply_id) as held:
                 began = await self.stores.turns.begin(
@@ -193,8 +191,11 @@ class ChatTurns:
                     repeatable=draft.repeatable,
                     over=draft.over,
                     rewinds=draft.rewinds,
+                    most=most,
                 )
                 if isinstance(began, Began):
+                    # Someone may have asked since the chat was taken.
+                    self._held[draft.reply_id] |= began.turn.stopping
                     await self.stores.log.open(draft.reply_id)
                     await tasks.start(self._produce, draft, began.previous)
                     held.pop_all()
@@ -209,8 +210,8 @@ class ChatTurns:
     def _holding(self, reply_id: ReplyId) -> Iterator[ExitStack]:
         """Keep a chat while it is being taken, and on if the stack is emptied."""
         with ExitStack() as held:
-            self._held.add(reply_id)
-            held.callback(self._held.discard, reply_id)
+            self._held[reply_id] = False
+            held.callback(self._held.pop, reply_id, None)
             yield held
 
     @asynccontextmanager
@@ -227,7 +228,7 @@ class ChatTurns:
                 await self.until_ended(began.turn)
         # Whoever waits for the chat waits for the end of this.
         await self.stores.log.open(record.reply_id)
-        self._held.add(record.reply_id)
+        self._held[record.reply_id] = False
         try:
             yield
         except BaseException:
@@ -237,7 +238,7 @@ class ChatTurns:
         else:
             await self.stores.turns.forget(chat_id)
         finally:
-            self._held.discard(record.reply_id)
+            self._held.pop(record.reply_id, None)
             with anyio.move_on_after(_LEAVE, shield=True):
                 await self._surely(self.stores.log.end, record.reply_id)
 
@@ -245,9 +246,18 @@ class ChatTurns:
         """Ask the chat's turn to end soon; return it, or None if none runs."""
         record = await self.stores.turns.ask_to_stop(chat_id)
         if record is not None:
+            self._stop(record)
             # The turn may run in another process; its keeper hears this, or looks soon.
             self.stores.wake.hint(_TURNS)
         return record
+
+    def _stop(self, record: TurnRecord) -> None:
+        """Stop a turn that was asked to, if it is this process's: now, or as soon as it runs."""
+        running = self._running.get(record.chat_id)
+        if running is not None and running.turn.reply_id == record.reply_id:
+            running.turn.stop()
+        elif record.reply_id in self._held:
+            self._held[record.reply_id] = True
 
     def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
         """Return a turn's reply for a reader that has the message so far."""
@@ -274,16 +284,15 @@ class ChatTurns:
         kept = {
             turn.reply_id: turn for turn in await self.stores.turns.renew(frozenset(self._held))
         }
+        for turn in kept.values():
+            if turn.stopping:
+                self._stop(turn)
         for running in held.values():
-            self._look_after(running, kept.get(running.turn.reply_id))
-
-    def _look_after(self, running: _Running, record: TurnRecord | None) -> None:
-        if record is not None and record.stopping:
-            running.turn.stop()
-        elif record is None and running.turn.reply_id in self._held:
-            # Another process has the chat, or may have it any moment.
-            logger.warning("turn lost", extra={"reply": running.turn.reply_id})
-            running.scope.cancel()
+            reply_id = running.turn.reply_id
+            if reply_id not in kept and reply_id in self._held:
+                # Another process has the chat, or may have it any moment.
+                logger.warning("turn lost", extra={"reply": reply_id})
+                running.scope.cancel()
 
     async def _produce(
         self,
@@ -320,6 +329,8 @@ class ChatTurns:
             raise
         scope = anyio.CancelScope()
         self._running[draft.chat_id] = _Running(turn, scope)
+        if self._held.get(draft.reply_id):
+            turn.stop()
         task_status.started()
         over = False
         try:
@@ -338,9 +349,6 @@ class ChatTurns:
 
     async def _run(self, draft: Draft, turn: Turn) -> None:
         try:
-            current = await self.stores.turns.latest(draft.chat_id)
-            if current is not None and current.stopping:
-                turn.stop()
             await turn.produce()
             if not turn.cut_off:
                 await draft.settle(draft, turn)
@@ -391,7 +399,7 @@ class ChatTurns:
     def _forget(self, draft: Draft) -> None:
         """Hold the chat no longer: if the store does not hear of it, the turn lapses."""
         self._running.pop(draft.chat_id, None)
-        self._held.discard(draft.reply_id)
+        self._held.pop(draft.reply_id, None)
 
     @contextmanager
     def _being_busy(self) -> Iterator[None]:

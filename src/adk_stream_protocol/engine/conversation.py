@@ -59,6 +59,7 @@ from adk_stream_protocol.translation.instructions import (
     Regenerate,
     Say,
     interpret,
+    may_answer,
 )
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
@@ -90,6 +91,16 @@ class _Try:
 
     at: float
     pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a chat before anything is done in it."""
+
+    held: Sequence[HeldCall]
+    """Its calls, if they are needed."""
+    is_new: bool = False
+    """Whether it has neither turns nor a session."""
 
 
 @dataclass(slots=True)
@@ -144,11 +155,14 @@ class Conversations:
             ClientFault: the request cannot be done; the message says why and what to do.
         """
         chat_id = request.chat_id or await self._unnamed(request, user)
-        instruction = interpret(request, await self._held(chat_id, user))
+        known = await self._known(chat_id, user, calls=may_answer(request))
+        instruction = interpret(request, known.held)
         match instruction:
             case Say():
                 await self._answer_first(instruction, chat_id, user, via=via, mode=mode)
-                draft = await self.preparation.say(instruction, chat_id, user, mode)
+                draft = await self.preparation.say(
+                    instruction, chat_id, user, mode, is_new=known.is_new
+                )
                 return await self.turns.begin(draft)
             case Regenerate():
                 return await self.turns.begin(
@@ -268,7 +282,7 @@ class Conversations:
         """
         await self.check_owner(chat_id, user)
         info, events = await self.sessions.describe(chat_id, user)
-        calls = await self._held(chat_id, user)
+        calls = (await self._known(chat_id, user)).held
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and (turn.running or turn.lapsed):
             # Whoever sees a request answers it: also if its turn died before it stored the row.
@@ -474,8 +488,7 @@ class Conversations:
         if live is None or live.scope.owner != user:
             await self.check_owner(chat_id, user)
             if await self.sessions.get(chat_id, user) is None:
-                now = await self.stores.calls.now()
-                await self.sessions.make(chat_id, user, said=_VOICE, now=now)
+                await self.sessions.make(chat_id, user, said=_VOICE)
         return await self.lives.aloud(user, chat_id)
 
     async def _latest(self, chat_id: ChatId) -> TurnRecord | None:
@@ -582,19 +595,27 @@ class Conversations:
             )
         return chats.pop() if chats else ChatId(f"chat-{uuid.uuid4()}")
 
-    async def _held(self, chat_id: ChatId, user: UserId) -> Sequence[HeldCall]:
-        """Return the chat's held calls; a session older than the ledger gets its rows now.
+    async def _known(self, chat_id: ChatId, user: UserId, *, calls: bool = True) -> _Known:
+        """Return what is known of a chat; a session older than the ledger gets its rows now.
+
+        Args:
+            chat_id: the chat.
+            user: who asks.
+            calls: whether its calls are needed.
 
         Raises:
             NotFound: the chat is another's.
         """
         owner = await self.stores.turns.owner_of(chat_id)
-        known = await self.stores.calls.of_chat(chat_id)
-        self._check_owner(chat_id, user, owner, known)
-        if known or owner is not None:
-            return known
-        turns = past_turns(await self.sessions.events(chat_id, user))
-        return await self.preparation.open_missing(chat_id, user, turns) if turns else known
+        held = await self.stores.calls.of_chat(chat_id) if calls or owner is None else ()
+        self._check_owner(chat_id, user, owner, held)
+        if held or owner is not None:
+            return _Known(held)
+        session = await self.sessions.get(chat_id, user)
+        turns = [] if session is None else past_turns(session.events)
+        if turns:
+            held = await self.preparation.open_missing(chat_id, user, turns)
+        return _Known(held, is_new=session is None)
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:

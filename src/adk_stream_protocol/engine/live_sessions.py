@@ -1,4 +1,4 @@
-"""ADK's session service, for live runs too: what they store gets the ids of its turn.
+"""ADK's session service: what live runs store gets the ids of its turn, and titles stay.
 
 ADK stores everything of a live run under one invocation, however many turns it has, and what the
 user says without any mark of ours. The rest of the house knows turns by their invocation.
@@ -17,6 +17,7 @@ from google.adk.sessions.base_session_service import (
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
+from adk_stream_protocol.engine.sessions import OWN_STATE
 from adk_stream_protocol.errors import telling_loss
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.translation.history import reply_of
@@ -58,6 +59,8 @@ class LiveSessions(BaseSessionService):
         return stored
 
     async def _append(self, session: Session, event: Event) -> Event:
+        if event.actions.rewind_before_invocation_id:
+            _keep_own_state(event)
         with telling_loss():
             return await self._inner.append_event(session, event)
 
@@ -118,6 +121,16 @@ class LiveSessions(BaseSessionService):
     async def flush(self) -> None:
         with telling_loss():
             await self._inner.flush()
+
+
+def _keep_own_state(rewind: Event) -> None:
+    """Let a rewind leave the title as it is.
+
+    ADK takes back all of a session's state that no earlier event has set, also what the session
+    was created with; see ADR-0008.
+    """
+    delta = rewind.actions.state_delta
+    rewind.actions.state_delta = {name: delta[name] for name in delta if name not in OWN_STATE}
 
 
 def _note_live_call(session: Session, event: Event) -> None:

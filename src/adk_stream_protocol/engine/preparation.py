@@ -69,9 +69,22 @@ class Preparation:
     # Drafts
 
     async def say(
-        self, said: Say, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
+        self,
+        said: Say,
+        chat_id: ChatId,
+        owner: UserId,
+        mode: RunMode | None = None,
+        *,
+        is_new: bool = False,
     ) -> Draft:
         """Draft the answer to a user's message.
+
+        Args:
+            said: the message.
+            chat_id: the chat.
+            owner: whose it is.
+            mode: how the agent runs.
+            is_new: whether the chat had no session a moment ago.
 
         Raises:
             ClientFault: the message is empty, too large, or holds a file that is not allowed.
@@ -84,7 +97,7 @@ class Preparation:
             chat_id,
             owner,
             key=f"say:{name}:{content_hash}",
-            prepare=partial(self._prepare_say, said, content),
+            prepare=partial(self._prepare_say, said, content, is_new),
             rewinds=said.edits,
             mode=mode,
         )
@@ -176,11 +189,16 @@ class Preparation:
 
     # Turns
 
-    async def _prepare_say(self, said: Say, content: types.Content, draft: Draft) -> Turn:
+    async def _prepare_say(
+        self, said: Say, content: types.Content, is_new: bool, draft: Draft
+    ) -> Turn:
         user_message = MessageId(said.message.id)
         # A live run may store something while this is read.
         is_live = self.modes.lives.of(draft.chat_id) is not None
-        session = await self.sessions.get(draft.chat_id, draft.owner)
+        session: Session | None = None
+        # No turn made it a session since, if this is the first.
+        if not is_new or draft.previous is not None:
+            session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
         known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
         again = bool(known) and known[0] is turns[-1] and self._has_failed(known[0])
@@ -194,7 +212,7 @@ class Preparation:
             await self.rewind(draft, turns, known[0])
             session = None
         elif session is None:
-            session = await self._make_session(draft, content)
+            session = await self.sessions.make(draft.chat_id, draft.owner, said=content)
         # ADK takes it as it was read: a long chat's events are not read twice.
         read = None if is_live else session
         return await self.fresh(draft, content, user_message, session=read)
@@ -216,7 +234,7 @@ class Preparation:
         # The server never saw the message: its first request failed before it was stored.
         content = user_content(asked.message, self.content_limits)
         if session is None:
-            session = await self._make_session(draft, content)
+            session = await self.sessions.make(draft.chat_id, draft.owner, said=content)
         return await self.fresh(draft, content, MessageId(asked.message.id), session=session)
 
     async def _prepare_continuation(
@@ -351,10 +369,6 @@ class Preparation:
             opening=opening,
             keep_text=keep_text,
         )
-
-    async def _make_session(self, draft: Draft, content: types.Content) -> Session | None:
-        now = await self.ledger.calls.now()
-        return await self.sessions.make(draft.chat_id, draft.owner, said=content, now=now)
 
     async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
         """Take back a turn and all since, and the calls that wait in them."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.events.event import Event
-from google.adk.events.event_actions import EventActions
 from google.adk.runners import Runner
 from google.adk.sessions.session import Session
 from google.genai import types
@@ -16,11 +16,14 @@ from google.genai import types
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId, InvocationId, UserId
 
-__all__ = ["ChatInfo", "Sessions"]
+__all__ = ["OWN_STATE", "ChatInfo", "Sessions"]
 
 _TITLE: Final = "adk_stream_title"
 _CREATED: Final = "adk_stream_created"
 _LONGEST_TITLE: Final = 80
+
+OWN_STATE: Final = frozenset({_TITLE, _CREATED})
+"""What a chat's session holds beside the agent's state; a rewind must not take it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +53,19 @@ class Sessions:
         session = await self.get(chat_id, owner)
         return [] if session is None else session.events
 
-    async def make(
-        self, chat_id: ChatId, owner: UserId, *, said: types.Content, now: float
-    ) -> Session | None:
+    async def make(self, chat_id: ChatId, owner: UserId, *, said: types.Content) -> Session | None:
         """Make the chat's session, titled after what was said first; return it.
 
         None: it was just made by someone else, such as whoever speaks in the chat.
         """
-        service = self.runner.session_service
+        # By the same clock as the times of ADK's events, which tell when a chat changed last.
+        state: dict[str, object] = {_TITLE: _title(said), _CREATED: time.time()}
         try:
-            session = await service.create_session(
-                app_name=self.runner.app_name, user_id=owner, session_id=chat_id
+            return await self.runner.session_service.create_session(
+                app_name=self.runner.app_name, user_id=owner, session_id=chat_id, state=state
             )
         except AlreadyExistsError:
             return None
-        # An event, because a rewind takes back what a session was created with, but not what an
-        # earlier event put into its state.
-        state: dict[str, object] = {_TITLE: _title(said), _CREATED: now}
-        await service.append_event(
-            session, Event(author="user", actions=EventActions(state_delta=state))
-        )
-        return session
 
     async def describe(self, chat_id: ChatId, owner: UserId) -> tuple[ChatInfo, Sequence[Event]]:
         """Return the chat and its events.

@@ -26,6 +26,7 @@ from adk_stream_protocol.stores.opening import (
     locked,
     stores_in,
 )
+from adk_stream_protocol.stores.postgres_pool import keep_good
 from adk_stream_protocol.stores.sql import Keeping
 from adk_stream_protocol.stores.sqlite_connection import sqlite_creator
 
@@ -100,7 +101,10 @@ def _sessions(database: Database) -> BaseSessionService:
         alone = {"pool_size": 1, "max_overflow": 0, "pool_timeout": _PATIENCE}
         creator = sqlite_creator(str(database.path), timeout=_PATIENCE)
         return DatabaseSessionService(url, **alone, async_creator=creator)
-    return DatabaseSessionService(url)
+    # ADK would have the server asked before each use of a connection, in three round trips.
+    service = DatabaseSessionService(url, pool_pre_ping=False)
+    keep_good(service.db_engine)
+    return service
 
 
 def _url(database: Database) -> str | None:

@@ -40,6 +40,7 @@ from adk_stream_protocol.stores.rulings import (
     FAILED_KEY,
     MOST_RUNS,
     WITHDRAWN,
+    check_most,
     decision_event,
     decision_note,
     is_about,
@@ -318,8 +319,11 @@ class MemoryTurns:
         repeatable: bool,
         over: ReplyId | None = None,
         rewinds: bool = False,
+        most: int | None = None,
     ) -> Began | Attached | Busy:
         current = self._turns.get(turn.chat_id)
+        others = sum(other.owner == turn.owner for other in self._that_run())
+        check_most(most, others, current)
         if over is not None:
             return self._take_over(turn, current, over)
         if current is None:
@@ -355,7 +359,8 @@ class MemoryTurns:
 
     def _begin(self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId | None) -> Began:
         stopping = over is not None and current is not None and current.stopping
-        self._put(dataclasses.replace(turn, stopping=stopping))
+        turn = dataclasses.replace(turn, stopping=stopping)
+        self._put(turn)
         if over is None:
             self._requests[turn.chat_id, turn.key] = turn.reply_id
         else:
@@ -402,9 +407,6 @@ class MemoryTurns:
     def is_running(self, reply_id: str) -> bool:
         """Whether the reply's turn still holds its chat."""
         return any(turn.reply_id == reply_id for turn in self._that_run())
-
-    async def running_of(self, owner: UserId) -> int:
-        return sum(turn.owner == owner for turn in self._that_run())
 
     async def forget(self, chat_id: ChatId) -> None:
         self._drop(chat_id)

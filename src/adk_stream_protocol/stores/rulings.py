@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallEvent, CallState, HeldCall
-from adk_stream_protocol.ports import Ruling, Verdict
+from adk_stream_protocol.ports import Ruling, TurnRecord, Verdict
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
 __all__ = [
     "FAILED_KEY",
     "MOST_RUNS",
     "WITHDRAWN",
+    "check_most",
     "decision_event",
     "decision_note",
     "is_about",
@@ -28,6 +30,23 @@ WITHDRAWN: Final = ReplyId("withdrawn")
 
 FAILED_KEY: Final = "failed"
 """The key of a turn that failed: no request has it, so each begins anew."""
+
+
+def check_most(most: int | None, running: int, current: TurnRecord | None) -> None:
+    """Check that one more turn of a user may run.
+
+    Args:
+        most: how many may; None: any number.
+        running: how many do.
+        current: the newest turn of the chat, if any. Where one runs none is added: it is attached
+            to, or in the way.
+
+    Raises:
+        TooMany: it may not.
+    """
+    if most is None or running < most or (current is not None and current.running):
+        return
+    raise TooMany(f"{most} replies of yours are running already. Wait for one to end, or stop it.")
 
 
 def is_about(call: HeldCall, verdict: Verdict) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    bindparam,
     cast,
     delete,
     func,
@@ -85,6 +86,8 @@ class SqlCalls:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._now = database_now(engine)
+        # Asked for at the end of each turn, and so made once.
+        self._of_chat = _chosen(CALLS.c.chat_id == bindparam("chat"))
 
     async def now(self) -> float:
         async with reading(self._engine) as connection:
@@ -101,7 +104,9 @@ class SqlCalls:
         return found[0] if found else None
 
     async def of_chat(self, chat_id: ChatId) -> Sequence[HeldCall]:
-        return await self._select(CALLS.c.chat_id == chat_id)
+        async with reading(self._engine) as connection:
+            found = await connection.execute(self._of_chat, {"chat": chat_id})
+            return [_call(row) for row in found.mappings()]
 
     async def of_owner(self, owner: UserId, state: CallState | None = None) -> Sequence[HeldCall]:
         if state is None:
@@ -412,10 +417,14 @@ class SqlCalls:
         return _call((await connection.execute(query)).mappings().one())
 
     async def _select(self, where: ColumnElement[bool], limit: int | None = None) -> list[HeldCall]:
-        query = select(CALLS).where(where).order_by(CALLS.c.created_at, CALLS.c.approval_id)
-        query = query.limit(limit)
+        query = _chosen(where).limit(limit)
         async with reading(self._engine) as connection:
             return [_call(row) for row in (await connection.execute(query)).mappings()]
+
+
+def _chosen(where: ColumnElement[bool]) -> Select[Any]:
+    """Return the query for some calls, oldest first."""
+    return select(CALLS).where(where).order_by(CALLS.c.created_at, CALLS.c.approval_id)
 
 
 def _is_open() -> ColumnElement[bool]:

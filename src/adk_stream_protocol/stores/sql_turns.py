@@ -5,13 +5,25 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any, Literal, TypeAlias, assert_never, get_args
 
-from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, not_, select, update
+from sqlalchemy import (
+    RowMapping,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    not_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import Attached, Began, Busy, TurnRecord
-from adk_stream_protocol.stores.rulings import FAILED_KEY
+from adk_stream_protocol.stores.rulings import FAILED_KEY, check_most
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_log import SqlLog
@@ -19,6 +31,9 @@ from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS
 from adk_stream_protocol.wire.values import digest
 
 __all__ = ["SqlTurns"]
+
+_How: TypeAlias = Literal["once", "again", "over"]
+"""How a chat is taken: for a new request, also for the same one again, or over a lapsed turn."""
 
 
 class SqlTurns:
@@ -39,6 +54,13 @@ class SqlTurns:
         self._now = database_now(engine)
         self._alive = and_(TURNS.c.running, TURNS.c.lease_until > self._now)
         self._query = select(TURNS, self._alive.label("alive"))
+        # Those of every turn are made once: making one takes nearly as long as executing it.
+        self._of_chat = self._query.where(TURNS.c.chat_id == bindparam("chat"))
+        self._before = self._what_was_before()
+        self._takes = {how: self._taking(how) for how in get_args(_How)}
+        self._notes = self._noting()
+        own = and_(TURNS.c.chat_id == bindparam("chat"), TURNS.c.reply_id == bindparam("reply"))
+        self._ended = update(TURNS).where(own).values(running=False)
         # Names this process among the holders of leases.
         self._holder = uuid.uuid4().hex
 
@@ -57,65 +79,110 @@ class SqlTurns:
         repeatable: bool,
         over: ReplyId | None = None,
         rewinds: bool = False,
+        most: int | None = None,
     ) -> Began | Attached | Busy:
-        taken = {
-            "owner": turn.owner,
-            "reply_id": turn.reply_id,
-            "key": turn.key,
-            "origin": turn.origin,
-            "recoveries": turn.recoveries,
-            "running": True,
-            "stopping": False,
-            "holder": self._holder,
-            "lease_until": self._now + self._lease,
-        }
-        insert = insert_into(self._engine, TURNS).values(chat_id=turn.chat_id, fence=1, **taken)
-        take = insert.on_conflict_do_update(
-            index_elements=[TURNS.c.chat_id],
-            set_={
-                **taken,
-                "fence": TURNS.c.fence + 1,
-                "stopping": False if over is None else TURNS.c.stopping,
-            },
-            where=self._free(turn, repeatable=repeatable, over=over),
-        ).returning(TURNS.c.reply_id)
+        asked = {"chat": turn.chat_id, "asker": turn.owner, "asked": digest(turn.key)}
         async with writing(self._engine) as connection:
             # SQLite's transaction begins with what is written: before that nothing grows stale.
-            previous = await self._row(connection, turn.chat_id)
+            before = (await connection.execute(self._before, asked)).mappings().one()
+            previous = None if before["chat_id"] is None else _turn(before)
+            check_most(most, before["others"], previous)
             once = not repeatable and over is None and not rewinds
-            earlier = await self._asked_before(connection, turn, previous) if once else None
+            earlier = _asked_before(turn, previous, before["earlier"]) if once else None
             if over is not None and previous is None:
                 # The chat was deleted meanwhile: there is nothing to take over.
                 return Busy(replace(turn, running=False))
             if earlier is not None:
                 return Attached(earlier)
-            if (await connection.execute(take)).scalar_one_or_none() is not None:
+            taken = await self._take(connection, turn, repeatable=repeatable, over=over)
+            if taken is not None:
                 await self._note_request(connection, turn, over)
                 if rewinds:
                     await self._forget_others(connection, turn)
-                return Began(turn, previous)
+                return Began(taken, previous)
             current = await self._row(connection, turn.chat_id)
         assert current is not None, "the row that was in the way"
         return Attached(current) if current.key == turn.key else Busy(current)
 
-    def _free(
-        self, turn: TurnRecord, *, repeatable: bool, over: ReplyId | None
-    ) -> ColumnElement[bool]:
-        """The rows that a turn may take: those that have ended, or the very one that lapsed."""
-        if over is not None:
-            return and_(TURNS.c.reply_id == over, TURNS.c.running, not_(self._alive))
-        ended = and_(not_(TURNS.c.running), TURNS.c.owner == turn.owner)
-        return ended if repeatable else and_(ended, TURNS.c.key != turn.key)
+    def _what_was_before(self) -> Select[Any]:
+        """Return the query for all that a turn must know before it takes its chat.
 
-    async def _asked_before(
-        self, connection: AsyncConnection, turn: TurnRecord, latest: TurnRecord | None
+        That is the chat's newest turn, the reply to the same request, and how many turns of the
+        user run: one row, whatever there is.
+        """
+        others = select(func.count()).where(TURNS.c.owner == bindparam("asker"), self._alive)
+        one = select(literal(1).label("one")).subquery()
+        same = and_(REQUESTS.c.chat_id == bindparam("chat"), REQUESTS.c.key == bindparam("asked"))
+        found = one.outerjoin(TURNS, TURNS.c.chat_id == bindparam("chat")).outerjoin(REQUESTS, same)
+        return self._query.add_columns(
+            REQUESTS.c.reply_id.label("earlier"),
+            others.correlate(None).scalar_subquery().label("others"),
+        ).select_from(found)
+
+    async def _take(
+        self,
+        connection: AsyncConnection,
+        turn: TurnRecord,
+        *,
+        repeatable: bool,
+        over: ReplyId | None,
     ) -> TurnRecord | None:
-        """Return the turn that answered the same request, unless it is the chat's newest."""
-        same = and_(REQUESTS.c.chat_id == turn.chat_id, REQUESTS.c.key == digest(turn.key))
-        found = (await connection.execute(select(REQUESTS.c.reply_id).where(same))).scalar()
-        if found is None or latest is None or found == latest.reply_id:
-            return None
-        return replace(turn, reply_id=ReplyId(found), running=False)
+        """Take the chat if it is free; return the turn as it is then, or None."""
+        how: _How = "over" if over is not None else "again" if repeatable else "once"
+        values: dict[str, object] = {
+            "chat_id": turn.chat_id,
+            "owner": turn.owner,
+            "reply_id": turn.reply_id,
+            "key": turn.key,
+            "origin": turn.origin,
+            "recoveries": turn.recoveries,
+            "holder": self._holder,
+        }
+        if over is not None:
+            values["over"] = over
+        taken = (await connection.execute(self._takes[how], values)).one_or_none()
+        return None if taken is None else replace(turn, stopping=bool(taken.stopping))
+
+    def _taking(self, how: _How) -> Any:
+        """Return the statement that takes a chat."""
+        insert = insert_into(self._engine, TURNS).values(
+            running=True, stopping=False, fence=1, lease_until=self._now + self._lease
+        )
+        new = insert.excluded
+        names = ("owner", "reply_id", "key", "origin", "recoveries", "holder", "lease_until")
+        ended = and_(not_(TURNS.c.running), TURNS.c.owner == new.owner)
+        match how:
+            case "once":
+                free = and_(ended, TURNS.c.key != new.key)
+            case "again":
+                free = ended
+            case "over":
+                # Not any turn, but the very one that lapsed.
+                lapsed = and_(TURNS.c.running, not_(self._alive))
+                free = and_(TURNS.c.reply_id == bindparam("over"), lapsed)
+            case _:
+                assert_never(how)
+        return insert.on_conflict_do_update(
+            index_elements=[TURNS.c.chat_id],
+            set_={
+                **{name: new[name] for name in names},
+                "running": True,
+                "stopping": TURNS.c.stopping if how == "over" else False,
+                "fence": TURNS.c.fence + 1,
+            },
+            where=free,
+        ).returning(TURNS.c.stopping)
+
+    def _noting(self) -> Any:
+        """Return the statement that notes which reply answers a request."""
+        insert = insert_into(self._engine, REQUESTS).values(created_at=self._now)
+        return insert.on_conflict_do_update(
+            index_elements=[REQUESTS.c.chat_id, REQUESTS.c.key],
+            set_={
+                "reply_id": insert.excluded.reply_id,
+                "created_at": insert.excluded.created_at,
+            },
+        )
 
     async def _note_request(
         self, connection: AsyncConnection, turn: TurnRecord, over: ReplyId | None
@@ -125,27 +192,14 @@ class SqlTurns:
             again = update(REQUESTS).where(REQUESTS.c.reply_id == over)
             await connection.execute(again.values(reply_id=turn.reply_id))
             return
-        insert = insert_into(self._engine, REQUESTS).values(
-            chat_id=turn.chat_id,
-            key=digest(turn.key),
-            reply_id=turn.reply_id,
-            created_at=self._now,
-        )
-        await connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=[REQUESTS.c.chat_id, REQUESTS.c.key],
-                set_={"reply_id": turn.reply_id, "created_at": self._now},
-            )
-        )
+        noted = {"chat_id": turn.chat_id, "key": digest(turn.key), "reply_id": turn.reply_id}
+        await connection.execute(self._notes, noted)
 
     async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
-        own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id)
-        ended: dict[str, object] = {"running": False}
-        if failed:
-            ended["key"] = FAILED_KEY
+        ended = self._ended.values(key=FAILED_KEY) if failed else self._ended
         written = 0
         async with writing(self._engine) as connection:
-            held = await connection.execute(update(TURNS).where(own).values(**ended))
+            held = await connection.execute(ended, {"chat": chat_id, "reply": reply_id})
             if held.rowcount:
                 written = await self._log.write_end(connection, reply_id)
             if failed:
@@ -214,11 +268,6 @@ class SqlTurns:
         async with writing(self._engine) as connection:
             return [_turn(row) for row in (await connection.execute(kept)).mappings()]
 
-    async def running_of(self, owner: UserId) -> int:
-        running = select(func.count()).where(TURNS.c.owner == owner, self._alive)
-        async with reading(self._engine) as connection:
-            return int((await connection.execute(running)).scalar_one())
-
     async def forget(self, chat_id: ChatId) -> None:
         async with writing(self._engine) as connection:
             await connection.execute(delete(TURNS).where(TURNS.c.chat_id == chat_id))
@@ -243,9 +292,18 @@ class SqlTurns:
             return (await connection.execute(query)).first() is not None
 
     async def _row(self, connection: AsyncConnection, chat_id: ChatId) -> TurnRecord | None:
-        found = await connection.execute(self._query.where(TURNS.c.chat_id == chat_id))
+        found = await connection.execute(self._of_chat, {"chat": chat_id})
         row = found.mappings().one_or_none()
         return None if row is None else _turn(row)
+
+
+def _asked_before(
+    turn: TurnRecord, latest: TurnRecord | None, found: str | None
+) -> TurnRecord | None:
+    """Return the turn that answered the same request, unless it is the chat's newest."""
+    if found is None or latest is None or found == latest.reply_id:
+        return None
+    return replace(turn, reply_id=ReplyId(found), running=False)
 
 
 def _turn(row: RowMapping) -> TurnRecord:

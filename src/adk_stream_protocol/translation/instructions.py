@@ -35,6 +35,7 @@ __all__ = [
     "Say",
     "check_reason",
     "interpret",
+    "may_answer",
 ]
 
 _LONGEST_REASON = 500
@@ -120,6 +121,15 @@ def interpret(request: ChatRequest, held: Sequence[HeldCall]) -> Instruction:
     if last.role == "assistant":
         return _answers(reader.parts(_continued(request) or last))
     raise BadRequest("The last message must be the user's or the assistant's.", code="bad_message")
+
+
+def may_answer(request: ChatRequest) -> bool:
+    """Whether a request may hold answers; if not, `interpret` needs no held calls to read it."""
+    return any(
+        any(True for _ in tool_parts(message))
+        or any(item["type"] == "tool-result" for item in message.content)
+        for message in request.messages
+    )
 
 
 def _continued(request: ChatRequest) -> UIMessage | None:
