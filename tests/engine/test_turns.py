@@ -10,21 +10,28 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import httpx
 import pytest
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.apps.app import App
 from google.adk.events.event import Event
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.database_session_service import DatabaseSessionService
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
+from typing_extensions import override
 
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.ports import Batch
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.wiring import Services
+from adk_stream_protocol.server.wiring import Services, create_app
 from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.stores.sql import sqlite_stores
 from support.joining import joined
+from support.scripted import ScriptedModel, call
+from support.serving import serving
 from support.stage import Answered, Stage, staged, user_message
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +71,48 @@ async def test_stop_lets_a_running_tool_finish_and_shows_its_result(stage: Stage
     assert history[1]["parts"][1]["output"] == {"paid": 9}
     again = await stage.say("c", "hi")
     assert again.text == "Hello."
+
+
+class Dawdling(BasePlugin):
+    """Takes a tool's result, and takes its time before ADK may tell it."""
+
+    def __init__(self) -> None:
+        super().__init__(name="dawdling")
+        self.reached, self.may_go_on = anyio.Event(), anyio.Event()
+
+    @override
+    async def after_tool_callback(self, **_: Any) -> None:
+        self.reached.set()
+        await self.may_go_on.wait()
+
+
+async def test_stop_shows_the_result_of_a_tool_that_has_just_ended() -> None:
+    plugin, answers = Dawdling(), list[Answered]()
+
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    script = {"add": [[call("add", a=1, b=2)], ["It is 3."]]}
+    agent = LlmAgent(name="a", model=ScriptedModel(script=script), tools=[add])
+    app = create_app(App(name="app", root_agent=agent, plugins=[plugin]), settings=Settings())
+    async with serving(app) as url, httpx.AsyncClient(base_url=url) as http:
+
+        async def say() -> None:
+            body = {"id": "c", "messages": [user_message("add")]}
+            answers.append(Answered.of(await http.post("/api/chat", json=body)))
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(say)
+                await plugin.reached.wait()
+                assert (await http.post("/api/chat/c/stop")).json() == {"stopped": True}
+                await anyio.wait_all_tasks_blocked()
+                plugin.may_go_on.set()
+    [answer] = answers
+    assert [chunk["output"] for chunk in answer.only("tool-output-available")] == [{"result": 3}]
+    assert answer.types[-1] == "abort"
+    assert answer.text == ""
 
 
 async def test_stop_while_a_call_is_held_gives_it_up(stage: Stage) -> None:

@@ -39,7 +39,7 @@ class LiveTurn:
                 begun = True
                 event, over = got
                 yield without_sound(event)
-                if live.scope.stopping and not live.scope.running:
+                if live.scope.stopping and not live.scope.is_busy:
                     live.end()
         finally:
             if over:
@@ -49,14 +49,14 @@ class LiveTurn:
                 live.end()
 
     def stop(self) -> None:
-        """Ask the turn to end. A tool that is running is let finish: its result is recorded."""
+        """Ask the turn to end. A tool that is running is let finish: its result is told."""
         self.live.scope.stopping = True
-        if not self.live.scope.running:
+        if not self.live.scope.is_busy:
             self.live.end()
 
     def abandon(self) -> None:
         """End the turn though a tool still runs: it took too long, and nobody waits any more."""
         self.live.scope.stopping = True
-        if self.live.scope.running:
+        if self.live.scope.is_busy:
             self.live.end()
-        # Else one has just ended, and ADK is about to tell its result.
+        # Else it is ending.

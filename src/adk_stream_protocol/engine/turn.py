@@ -141,6 +141,8 @@ class Turn:
         if self.scope.decided:
             self._note_decided()
         await self._write(self.translator.feed(event))
+        if self.scope.telling:
+            self.scope.told(event)
         for passage in self.scope.passages:
             passage.take(event)
 
@@ -253,6 +255,9 @@ class Turn:
         if self._run is not None:
             self._run.stop()
         while self.scope.running and await self._wait_until(self._tool_due()):
+            pass
+        told = anyio.current_time() + self.limits.grace
+        while self.scope.telling and await self._wait_until(told):
             pass
         if self._run is not None:
             self._run.abandon()

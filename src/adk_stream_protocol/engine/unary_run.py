@@ -104,14 +104,14 @@ class UnaryRun:
         async with aclosing(stream) as events:
             async for event in events:
                 yield event
-                if self.scope.stopping and not self.scope.running:
+                if self.scope.stopping and not self.scope.is_busy:
                     # A tool that was running when stop came has given its result by now.
                     self._abort.set()
 
     def stop(self) -> None:
-        """Ask the run to end. A tool that is running is let finish: its result is recorded."""
+        """Ask the run to end. A tool that is running is let finish: its result is told."""
         self.scope.stopping = True
-        if not self.scope.running:
+        if not self.scope.is_busy:
             self._abort.set()
 
     def abandon(self) -> None:

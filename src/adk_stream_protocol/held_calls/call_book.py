@@ -87,7 +87,13 @@ class CallBook(BasePlugin):
             tool_context.actions.skip_summarization = True
         scope = run_scope.get()
         if scope is not None and not scope.is_refused(tool_context):
-            await end_call(self._ledger, scope, call_id, result=jsonable(result))
+            await end_call(
+                self._ledger,
+                scope,
+                call_id,
+                result=jsonable(result),
+                is_told=_is_told(scope, tool, tool_context),
+            )
             await _note_end(scope, tool, tool_context, result)
         return None
 
@@ -104,7 +110,13 @@ class CallBook(BasePlugin):
         if scope is not None and not scope.is_refused(tool_context):
             call_id = tool_context.function_call_id or ""
             public = self._ledger.policy.error_text(tool.name, error)
-            await end_call(self._ledger, scope, call_id, result=None, error=public, failure=error)
+            await end_call(
+                *(self._ledger, scope, call_id),
+                result=None,
+                error=public,
+                failure=error,
+                is_told=_is_told(scope, tool, tool_context),
+            )
             if isinstance(error, Exception):
                 await _note_end(scope, tool, tool_context, {"error": public})
         return None
@@ -118,8 +130,9 @@ async def end_call(
     result: JsonValue,
     error: str | None = None,
     failure: BaseException | None = None,
+    is_told: bool = False,
 ) -> None:
-    """Record how a call ended, if it ran."""
+    """Record how a call ended, if it ran; the reply may be yet to tell its result."""
     if call_id not in scope.running:
         return
     claimed = scope.running[call_id]
@@ -128,7 +141,16 @@ async def end_call(
     elif claimed is not None:
         # Cancelled from outside while it ran: nobody knows what it did.
         await ledger.calls.lapse(claimed.approval_id, claimed.fence)
-    scope.ended(call_id, _outcome(error, failure))
+    outcome = _outcome(error, failure)
+    scope.ended(call_id, outcome, is_told=is_told and outcome != "unknown")
+
+
+def _is_told(scope: RunScope, tool: BaseTool, tool_context: ToolContext) -> bool:
+    """Whether ADK tells the chat a call's result: not of an agent's tool, which has its own chat.
+
+    Of a tool that runs long it may have none.
+    """
+    return tool_context.session.id == scope.chat_id and not tool.is_long_running
 
 
 async def _note_end(

@@ -83,6 +83,8 @@ class RunScope:
     """How many calls this run has asked for that the ledger may not know yet."""
     running: dict[str, HeldCall | None] = field(default_factory=dict)
     """The tools that run now, by call id; the claimed call where one was needed."""
+    telling: set[str] = field(default_factory=set)
+    """The tools that have just ended, by call id: the reply is yet to tell their results."""
     since: dict[str, float] = field(default_factory=dict)
     """When each running tool started, by the event loop's clock."""
     spans: dict[str, Span] = field(default_factory=dict)
@@ -161,12 +163,32 @@ class RunScope:
         self.since[call_id] = anyio.current_time()
         self.notify()
 
-    def ended(self, call_id: str, outcome: str) -> None:
-        """Note that a tool ended: done, failed, or unknown."""
+    def ended(self, call_id: str, outcome: str, *, is_told: bool) -> None:
+        """Note that a tool ended: done, failed, or unknown.
+
+        Args:
+            call_id: its call.
+            outcome: how it ended.
+            is_told: whether ADK tells the chat its result.
+        """
         self._end_span(call_id, outcome)
         self.running.pop(call_id, None)
         self.since.pop(call_id, None)
+        if is_told:
+            self.telling.add(call_id)
         self.notify()
+
+    def told(self, event: Event) -> None:
+        """Note that an event, and so the results in it, is told."""
+        results = {response.id or "" for response in event.get_function_responses()}
+        if not self.telling.isdisjoint(results):
+            self.telling -= results
+            self.notify()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a tool runs, or has ended and its result is not told yet."""
+        return bool(self.running or self.telling)
 
     def left(self) -> None:
         """Note that nobody here will see how the running tools end."""
