@@ -20,6 +20,7 @@ from benchmarks.idle_streams import IDLE_STREAMS, STREAM_OPENER
 from benchmarks.live import LIVE, LIVE_CLIENT
 from benchmarks.live_waiting import LIVE_WAITING
 from benchmarks.machine import machine_text
+from benchmarks.paced_load import PACED_LOAD
 from benchmarks.page import write_section
 from benchmarks.pending import FILLER, PENDING
 from benchmarks.rounds import Benchmark, Results, Sample, orders_of, summed_up
@@ -35,7 +36,7 @@ from benchmarks.wake_up import DECIDER, WAKE_UP
 _ALL: Final = {
     each.name: each
     for each in (
-        *(TEXT, TEXT_GROWTH, ENCODING, IDLE_STREAMS),
+        *(TEXT, PACED_LOAD, TEXT_GROWTH, ENCODING, IDLE_STREAMS),
         *(TOKEN_LOG, WAKE_UP, PENDING, TURN_COST),
         *(LIVE, LIVE_WAITING, IDLE_SOCKETS),
     )

@@ -28,6 +28,7 @@ def run(*words: str, given: str = "") -> str:
 
 ALL = [
     "text",
+    "paced-load",
     "text-growth",
     "encoding",
     "idle-streams",
