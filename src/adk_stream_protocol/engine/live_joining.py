@@ -34,9 +34,9 @@ from adk_stream_protocol.translation.live_turns import is_sound
 
 __all__ = ["joined", "joins_pieces", "read_ahead"]
 
-_ON_ITS_WAY: Final = 4
-"""How many turns of the event loop a piece takes to the client: it passes as many tasks, ADK's two,
-the turn's and the socket's."""
+_ON_ITS_WAY: Final = 6
+"""How many turns of the event loop a piece is given: after three it is at the client's socket, and
+as many are for all else there is to do. A model that is faster goes on in fewer, larger pieces."""
 
 _PLAIN: Final = frozenset(
     {"content", "output_transcription", "partial", "model_version", "live_session_id"}
