@@ -24,6 +24,7 @@ from adk_stream_protocol.identifiers import (
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry
+from adk_stream_protocol.wire.requests import BusyPolicy
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
@@ -35,12 +36,15 @@ __all__ = [
     "Busy",
     "Calls",
     "Log",
+    "Queued",
     "Ruling",
     "RunMode",
     "Stores",
     "TurnRecord",
     "Turns",
     "Verdict",
+    "Waiting",
+    "WaitingRequest",
     "Wake",
     "turns_topic",
 ]
@@ -234,6 +238,8 @@ class TurnRecord:
     """What was asked: the same key again is the same request."""
     running: bool = True
     stopping: bool = False
+    gently: bool = False
+    """It stops for a later message: what a person approved before is still carried out."""
     lapsed: bool = False
     """It neither runs nor has it ended: its process died, or gave it up."""
     origin: ReplyId | None = None
@@ -266,6 +272,38 @@ class Busy:
     turn: TurnRecord
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingRequest:
+    """A request that was accepted while its chat was busy. It will be carried out."""
+
+    chat_id: ChatId
+    owner: UserId
+    reply_id: ReplyId
+    """The reply that answers it, unless it is steered into another one."""
+    key: str
+    """What is asked: the same key again is the same request."""
+    request: JsonObject
+    """The request itself, as `wire.requests` reads it."""
+    mode: RunMode = "unary"
+    """How the agent runs."""
+    policy: BusyPolicy = "queue"
+    """What it does to the reply that runs."""
+    stopping: bool = False
+    """It was stopped before its turn came: what it says is stored, and not answered."""
+    taken_in: ReplyId | None = None
+    """The reply that carries it out, its own or another; None: it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """The request waits for its chat."""
+
+    request: WaitingRequest
+    """As it is stored: the same request may have been made before."""
+    turn: TurnRecord
+    """The chat's newest turn. It was asked to stop, if the request interrupts."""
+
+
 class Turns(Protocol):
     """One writer per chat."""
 
@@ -289,8 +327,11 @@ class Turns(Protocol):
         over: ReplyId | None = None,
         rewinds: bool = False,
         most: int | None = None,
-    ) -> Began | Attached | Busy:
-        """Take the chat for a turn, and note its request; both or neither.
+        request: WaitingRequest | None = None,
+        most_waiting: int | None = None,
+        waited: bool = False,
+    ) -> Began | Attached | Busy | Queued:
+        """Take the chat for a turn, and note its request; all of it or nothing.
 
         Args:
             turn: the turn to begin.
@@ -298,15 +339,37 @@ class Turns(Protocol):
             over: the lapsed turn's reply that this one takes the place of. What was asked of that
                 one, to stop, is asked of this one.
             rewinds: whether it takes back earlier turns: then their requests are forgotten.
-            most: how many turns of the owner may run, this one included; None: any number.
+            most: how many turns of the owner may run, this one included, those that were asked to
+                stop left out; None: any number.
+            request: what waits for the chat if another turn runs or others wait already. If it
+                interrupts, the turn that runs is asked to stop, and so are those that wait to
+                interrupt. None: nothing waits.
+            most_waiting: how many requests may wait for a chat; None: any number.
+            waited: whether the turn carries out the request that waits under its reply's name:
+                then it begins only if that still waits, else the chat is `Busy`.
 
         Raises:
-            TooMany: so many run already, and none of them in this chat.
+            TooMany: so many run already, and none of them in this chat; or so many wait.
         """
         ...
 
-    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
-        """Give the chat back; the request of a failed turn may be made again."""
+    async def end(
+        self,
+        chat_id: ChatId,
+        reply_id: ReplyId,
+        *,
+        failed: bool = False,
+        carried: ReplyId | None = None,
+    ) -> None:
+        """Give the chat back; the request of a failed turn may be made again.
+
+        Args:
+            chat_id: the chat.
+            reply_id: the turn's reply.
+            failed: whether it failed.
+            carried: the reply under whose name the turn took requests that had waited, which are
+                forgotten now; None: it took none.
+        """
         ...
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
@@ -317,8 +380,15 @@ class Turns(Protocol):
         """Return the turns whose process died or gave them up."""
         ...
 
-    async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
-        """Mark the running turn as stopping; return it, or None if none runs."""
+    async def ask_to_stop(
+        self, chat_id: ChatId, *, reply_id: ReplyId | None = None
+    ) -> TurnRecord | None:
+        """Mark the running turn as stopping; return it, or None if none runs.
+
+        Args:
+            chat_id: the chat.
+            reply_id: only if this is its reply; None: whichever runs.
+        """
         ...
 
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
@@ -329,7 +399,44 @@ class Turns(Protocol):
         ...
 
     async def forget(self, chat_id: ChatId) -> None:
-        """Forget the chat; its id is free again."""
+        """Forget the chat and what waits for it; its id is free again."""
+        ...
+
+
+class Waiting(Protocol):
+    """The requests that were accepted while their chats were busy; `Turns.begin` adds them."""
+
+    async def get(self, reply_id: ReplyId) -> WaitingRequest | None:
+        """Return the request, or None once it was carried out or forgotten."""
+        ...
+
+    async def of_chat(self, chat_id: ChatId) -> Sequence[WaitingRequest]:
+        """Return the requests that wait for a chat, in the order in which they came."""
+        ...
+
+    async def chats(self) -> Sequence[ChatId]:
+        """Return the chats that requests wait for though no turn runs there or has lapsed."""
+        ...
+
+    async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+        """Take the requests that wait to steer a chat's turn, for its reply; return them."""
+        ...
+
+    async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+        """Return the requests that a reply has taken, in the order in which they came."""
+        ...
+
+    async def put_back(self, requests: Collection[ReplyId]) -> None:
+        """Let requests wait again that were taken."""
+        ...
+
+    async def stop(self, chat_id: ChatId, *, reply_id: ReplyId | None = None) -> int:
+        """Mark the requests that wait for a chat as stopped; return how many were not before.
+
+        Args:
+            chat_id: the chat.
+            reply_id: only this one; None: all.
+        """
         ...
 
 
@@ -431,6 +538,7 @@ class Stores:
 
     calls: Calls
     turns: Turns
+    waiting: Waiting
     log: Log
     wake: Wake
     lease: float = 30.0

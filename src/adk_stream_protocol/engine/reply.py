@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
-from adk_stream_protocol.ports import Batch, Log
+from adk_stream_protocol.ports import Batch, Log, Stores, turns_topic
 from adk_stream_protocol.wire.chunks import (
+    ErrorChunk,
     StartChunk,
     ToolOutputAvailableChunk,
     ToolOutputErrorChunk,
@@ -17,7 +18,15 @@ from adk_stream_protocol.wire.chunks import (
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["LoggedReply", "Reply", "ToldReply"]
+__all__ = ["LoggedReply", "Reply", "ToldReply", "WaitingReply"]
+
+_LOOK: Final = 1.0
+"""How often a request that waits is looked at without a hint: hints may be lost."""
+
+_LEAVING: Final = ErrorChunk(
+    "The server is stopping. Your message is kept: reload the chat in a moment to see its answer."
+)
+_FORGOTTEN: Final = ErrorChunk("This message was not answered: its chat was deleted.")
 
 
 _ALTERED: Final = frozenset({OwnBegins, CallHeld, ToolOutputAvailableChunk, ToolOutputErrorChunk})
@@ -103,3 +112,35 @@ class ToldReply(Reply):
     async def next(self) -> Batch:
         entries, self.entries = self.entries, ()
         return Batch(entries, ended=True)
+
+
+@dataclass(slots=True)
+class WaitingReply(Reply):
+    """The reply to a request that waits for its chat: it begins when the request's turn comes."""
+
+    chat_id: ChatId
+    stores: Stores
+    reply_id: ReplyId
+    is_leaving: Callable[[], bool] = lambda: False
+    """Whether this process begins no more turns: another one carries the request out."""
+    _reply: LoggedReply | None = None
+    """The reply itself; None: it has not begun."""
+    _is_empty: bool = True
+    """Nothing of the reply was read yet."""
+
+    async def next(self) -> Batch:
+        while self._reply is None:
+            request = await self.stores.waiting.get(self.reply_id)
+            if request is None or request.taken_in is not None:
+                self._reply = LoggedReply(
+                    self.chat_id, self.stores.log, self.reply_id, own_only=True
+                )
+            elif self.is_leaving():
+                return Batch((_LEAVING,), ended=True)
+            else:
+                await self.stores.wake.wait(turns_topic(self.chat_id), _LOOK)
+        batch = await self._reply.next()
+        if self._is_empty and batch.ended and not batch.entries:
+            return Batch((_FORGOTTEN,), ended=True)
+        self._is_empty = False
+        return batch

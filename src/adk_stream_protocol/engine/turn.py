@@ -27,7 +27,7 @@ from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
 from adk_stream_protocol.translation.history import lane_of
 from adk_stream_protocol.translation.text_blocks import BlockKind
-from adk_stream_protocol.wire.entries import CallHeld, Entry
+from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 
 __all__ = ["Turn", "TurnLimits"]
 
@@ -60,6 +60,8 @@ class Turn:
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
+    keep_message: Callable[[], Awaitable[None]] | None = None
+    """Stores the user's message, if a stop came before ADK could; None: there is none."""
     told: bool = False
     """The opening ends the reply: there is nothing to conclude."""
     failed: bool = False
@@ -73,11 +75,21 @@ class Turn:
     _following: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Ends the following of runs that do not end by themselves."""
     _stop_asked: bool = False
+    _gently: bool = False
+    """It stops only when the tools have begun that a person approved before."""
+    _is_stored: bool = False
+    """ADK has stored what the turn was given."""
     _broken: Exception | None = None
     """Why a piece that came past ADK could not be written; None: all could."""
 
-    def stop(self) -> None:
-        """Ask the turn to end soon. A tool that is running is let finish."""
+    def stop(self, *, gently: bool = False) -> None:
+        """Ask the turn to end soon. A tool that is running is let finish.
+
+        Args:
+            gently: whether tools that the turn was begun for, because a person approved them, are
+                let begin and finish first.
+        """
+        self._gently = gently and (self._gently or not self._stop_asked)
         self._stop_asked = True
         self.scope.notify()
 
@@ -89,13 +101,14 @@ class Turn:
     async def produce(self) -> None:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         # A reader takes the first chunk for a promise: what was said must be stored by then.
-        self.scope.stored = self._open
+        self.scope.stored = self._stored
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
                 with self._following:
                     await self._follow()
                 self._look_back()
+                await self._keep_unheard()
                 await self._open()
                 if not self.told:
                     await self._conclude()
@@ -138,6 +151,10 @@ class Turn:
     async def _take(self, event: Event) -> None:
         self._look_back()
         self._last = event
+        if self.scope.due and not event.get_function_responses():
+            # The model goes on: what is not running by now will not.
+            self.scope.due.clear()
+            self.scope.notify()
         if self.scope.decided:
             self._note_decided()
         await self._write(self.translator.feed(event))
@@ -173,6 +190,17 @@ class Turn:
         for call in self.scope.decided:
             self.translator.decided(call_answered(call))
         self.scope.decided.clear()
+
+    async def _stored(self) -> None:
+        self._is_stored = True
+        await self._open()
+
+    async def _keep_unheard(self) -> None:
+        """Store the message of a turn that was stopped before ADK took it: it was said."""
+        if self.scope.stopping and not self._is_stored and self.keep_message is not None:
+            await self.keep_message()
+            # A message without parts is none: its reader gets no beginning of one.
+            self.opening = [OwnBegins()] if self.opening else ()
 
     async def _conclude(self) -> None:
         self._note_decided()
@@ -250,6 +278,8 @@ class Turn:
         """Stop the runs when asked to or when overdue; abandon what hangs."""
         end = anyio.current_time() + self.limits.turn
         while not self._stop_asked and await self._wait_until(min(end, self._tool_due())):
+            pass
+        while self._gently and self.scope.due and await self._wait_until(end):
             pass
         self.scope.stopping = True
         if self._run is not None:

@@ -79,6 +79,8 @@ class RunScope:
     """The chat's session as it was read for the turn, until ADK takes it; None: ADK reads it."""
     stopping: bool = False
     """No further tool may start."""
+    due: set[str] = field(default_factory=set)
+    """The calls that a person approved and that the turn was begun to run, until they run."""
     asking: int = 0
     """How many calls this run has asked for that the ledger may not know yet."""
     running: dict[str, HeldCall | None] = field(default_factory=dict)
@@ -160,6 +162,7 @@ class RunScope:
             "adk_stream.tool", chat=self.chat_id, call=call_id, tool=tool
         )
         self.running[call_id] = call
+        self.due.discard(call_id)
         self.since[call_id] = anyio.current_time()
         self.notify()
 

@@ -30,6 +30,7 @@ from adk_stream_protocol.engine.missing_parts import note_missing_parts
 from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
+from adk_stream_protocol.engine.request_queue import RequestQueue
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import TurnLimits
 from adk_stream_protocol.errors import BadRequest
@@ -266,18 +267,23 @@ def create_service(
         ),
         options=options or TranslationOptions(),
     )
+    turns = ChatTurns(
+        stores,
+        max_turns=settings.max_turns,
+        max_waiting=settings.max_waiting,
+        drain=Drain(settings.drain_seconds),
+        meters=meters,
+    )
+    queue = RequestQueue(stores, turns, preparation)
     conversations = Conversations(
         stores=stores,
         ledger=ledger,
         sessions=sessions,
         preparation=preparation,
-        turns=ChatTurns(
-            stores,
-            max_turns=settings.max_turns,
-            drain=Drain(settings.drain_seconds),
-            meters=meters,
-        ),
-        recovery=Recovery(preparation),
+        turns=turns,
+        recovery=Recovery(preparation, queue),
+        queue=queue,
+        busy=settings.busy,
         lives=lives,
     )
     return Service(conversations, policy, settings, identify, meters, Recorder.of(settings))

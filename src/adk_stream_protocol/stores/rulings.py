@@ -15,9 +15,11 @@ __all__ = [
     "MOST_RUNS",
     "WITHDRAWN",
     "check_most",
+    "check_waiting",
     "decision_event",
     "decision_note",
     "is_about",
+    "is_same_request",
     "output_ruling",
     "verdict_ruling",
 ]
@@ -47,6 +49,29 @@ def check_most(most: int | None, running: int, current: TurnRecord | None) -> No
     if most is None or running < most or (current is not None and current.running):
         return
     raise TooMany(f"{most} replies of yours are running already. Wait for one to end, or stop it.")
+
+
+def check_waiting(most: int | None, waiting: int) -> None:
+    """Check that one more request may wait for a chat.
+
+    Raises:
+        TooMany: it may not.
+    """
+    if most is not None and waiting >= most:
+        raise TooMany(
+            f"{waiting} messages wait in this chat already. Wait for an answer, or stop the chat."
+        )
+
+
+def is_same_request(current: TurnRecord, turn: TurnRecord, *, repeatable: bool) -> bool:
+    """Whether a request is the one that the chat's newest turn answers or has answered.
+
+    One that may be repeated is another once that turn has ended, or was asked to stop.
+    """
+    if current.key != turn.key:
+        return False
+    goes_on = current.lapsed or (current.running and not current.stopping)
+    return goes_on or not repeatable
 
 
 def is_about(call: HeldCall, verdict: Verdict) -> bool:

@@ -36,6 +36,7 @@ __all__ = [
     "retell",
     "stamp",
     "unanswered",
+    "user_message",
     "with_card",
     "without_rewound",
 ]
@@ -313,7 +314,7 @@ def messages_of(
     messages: list[UIMessage] = []
     for turn in past_turns(events):
         if turn.said is not None:
-            messages.append(_user_message(turn))
+            messages.append(user_message(turn.user_message_id, turn.said))
         own = {row.request_id: row for row in rows if row.invocation_id == turn.invocation_id}
         translator, entries = retell(turn, own, options)
         if translator.failed:
@@ -327,10 +328,10 @@ def messages_of(
     return messages
 
 
-def _user_message(turn: PastTurn) -> UIMessage:
-    assert turn.said is not None
-    parts = [shown for part in turn.said.parts or [] for shown in _user_part(part)]
-    return UIMessage(turn.user_message_id, "user", parts)
+def user_message(message_id: str, content: types.Content) -> UIMessage:
+    """Return what a user said as a client shows it."""
+    parts = [shown for part in content.parts or [] for shown in _user_part(part)]
+    return UIMessage(message_id, "user", parts)
 
 
 def _user_part(part: types.Part) -> Iterator[Part]:

@@ -52,7 +52,7 @@ __all__ = ["ChatSocket"]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asked:
     """A request that is being answered."""
 
@@ -60,6 +60,10 @@ class _Asked:
     """None: the client named no chat."""
     scope: anyio.CancelScope
     """Ends the sending of its reply."""
+    reply: Reply | None = None
+    """What is sent; None: it has not begun."""
+    is_aborted: bool = False
+    """The client has said that it wants no more of it."""
 
 
 class ChatSocket:
@@ -131,7 +135,9 @@ class ChatSocket:
                 # One that has ended meanwhile, or never was, is as well.
                 if request_id in self._asked:
                     self._note(frame)
-                    self._asked[request_id].scope.cancel()
+                    asked = self._asked[request_id]
+                    asked.is_aborted = True
+                    asked.scope.cancel()
             case _:
                 assert_never(frame)
 
@@ -163,7 +169,9 @@ class ChatSocket:
     async def _answer(self, frame: Send | Resume, asked: _Asked) -> None:
         try:
             with asked.scope:
-                await self._reply_to(frame)
+                await self._reply_to(frame, asked)
+            if asked.is_aborted and asked.reply is not None:
+                await self._stop(asked.reply)
         finally:
             del self._asked[frame.request_id]
         if self._conversations.turns.drain.has_begun and not self._asked:
@@ -173,11 +181,18 @@ class ChatSocket:
             # What began meanwhile was not told: it might have been this request's own.
             await self._look(asked.chat_id)
 
-    async def _reply_to(self, frame: Send | Resume) -> None:
+    async def _stop(self, reply: Reply) -> None:
+        """Stop a reply whose reader aborted it: a tab that is closed does not say so."""
+        try:
+            await self._conversations.stop_reply(reply, self._user)
+        except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
+            logger.error("reply not stopped: %s", trace_of(error))  # noqa: TRY400
+
+    async def _reply_to(self, frame: Send | Resume, asked: _Asked) -> None:
         try:
             # An abort, or a tab that is closed, does not take back what was said.
             with anyio.CancelScope(shield=True):
-                reply = await self._begun(frame)
+                asked.reply = reply = await self._begun(frame)
             if reply is None:
                 await self._send(NoActive(frame.request_id))
             else:

@@ -1,0 +1,140 @@
+"""Requests that wait for their chats, in a table. `SqlTurns` adds and takes them as turns begin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from sqlalchemy import RowMapping, Select, and_, delete, func, insert, literal, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import RunMode, WaitingRequest
+from adk_stream_protocol.stores.sql_calls import database_now
+from adk_stream_protocol.stores.sql_connections import reading, writing
+from adk_stream_protocol.stores.sql_schema import TURNS, WAITING
+from adk_stream_protocol.wire.requests import BusyPolicy
+
+__all__ = ["SqlWaiting"]
+
+_WAITS = WAITING.c.taken_in.is_(None)
+# Two requests that came at the very same moment may have the same position.
+_IN_ORDER = (WAITING.c.position, WAITING.c.created_at, WAITING.c.reply_id)
+
+
+class SqlWaiting:
+    """The requests that wait, of all processes."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._now = database_now(engine)
+
+    async def get(self, reply_id: ReplyId) -> WaitingRequest | None:
+        found = await self._read(select(WAITING).where(WAITING.c.reply_id == reply_id))
+        return found[0] if found else None
+
+    async def of_chat(self, chat_id: ChatId) -> Sequence[WaitingRequest]:
+        return await self._read(select(WAITING).where(WAITING.c.chat_id == chat_id, _WAITS))
+
+    async def chats(self) -> Sequence[ChatId]:
+        busy = select(TURNS.c.chat_id).where(TURNS.c.chat_id == WAITING.c.chat_id, TURNS.c.running)
+        query = select(WAITING.c.chat_id).where(_WAITS, ~busy.exists()).distinct()
+        async with reading(self._engine) as connection:
+            return [ChatId(name) for name in (await connection.execute(query)).scalars()]
+
+    async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+        steering = and_(
+            WAITING.c.chat_id == chat_id,
+            _WAITS,
+            WAITING.c.policy == "steer",
+            WAITING.c.stopping.is_(False),
+        )
+        taking = update(WAITING).where(steering).values(taken_in=reply_id).returning(*WAITING.c)
+        async with writing(self._engine) as connection:
+            rows = (await connection.execute(taking)).mappings().all()
+        return [_request(row) for row in sorted(rows, key=_place)]
+
+    async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+        return await self._read(select(WAITING).where(WAITING.c.taken_in == reply_id))
+
+    async def put_back(self, requests: Collection[ReplyId]) -> None:
+        back = update(WAITING).where(WAITING.c.reply_id.in_(requests)).values(taken_in=None)
+        async with writing(self._engine) as connection:
+            await connection.execute(back)
+
+    async def stop(self, chat_id: ChatId, *, reply_id: ReplyId | None = None) -> int:
+        meant = and_(WAITING.c.chat_id == chat_id, _WAITS, WAITING.c.stopping.is_(False))
+        if reply_id is not None:
+            meant = and_(meant, WAITING.c.reply_id == reply_id)
+        async with writing(self._engine) as connection:
+            stopped = await connection.execute(update(WAITING).where(meant).values(stopping=True))
+            return stopped.rowcount
+
+    # In the transactions of turns
+
+    async def add(self, connection: AsyncConnection, request: WaitingRequest) -> None:
+        """Let a request wait behind all others; those that it interrupts are stopped."""
+        of_chat = WAITING.c.chat_id == request.chat_id
+        if request.policy == "interrupt":
+            others = and_(of_chat, _WAITS, WAITING.c.policy == "interrupt")
+            await connection.execute(update(WAITING).where(others).values(stopping=True))
+        last = select(func.coalesce(func.max(WAITING.c.position), 0)).where(of_chat)
+        values = {
+            "reply_id": request.reply_id,
+            "chat_id": request.chat_id,
+            "owner": request.owner,
+            "key": request.key,
+            "request": json.dumps(request.request, ensure_ascii=False),
+            "mode": request.mode,
+            "policy": request.policy,
+            "stopping": False,
+            "position": last.scalar_subquery() + literal(1),
+            "created_at": self._now,
+        }
+        await connection.execute(insert(WAITING).values(**values))
+
+    async def that_wait(
+        self, connection: AsyncConnection, chat_id: ChatId
+    ) -> Sequence[WaitingRequest]:
+        """Return the requests that wait for a chat, in order."""
+        query = select(WAITING).where(WAITING.c.chat_id == chat_id, _WAITS).order_by(*_IN_ORDER)
+        return [_request(row) for row in (await connection.execute(query)).mappings()]
+
+    async def take(self, connection: AsyncConnection, reply_id: ReplyId) -> bool | None:
+        """Take a request for its own reply; return whether it was stopped, None if none waits."""
+        waits = and_(WAITING.c.reply_id == reply_id, _WAITS)
+        taking = update(WAITING).where(waits).values(taken_in=reply_id)
+        taken = (await connection.execute(taking.returning(WAITING.c.stopping))).one_or_none()
+        return None if taken is None else bool(taken.stopping)
+
+    async def forget(self, connection: AsyncConnection, carried: ReplyId) -> None:
+        """Forget what a reply has taken."""
+        await connection.execute(delete(WAITING).where(WAITING.c.taken_in == carried))
+
+    async def forget_chat(self, connection: AsyncConnection, chat_id: ChatId) -> None:
+        """Forget what waits for a chat, or was taken there."""
+        await connection.execute(delete(WAITING).where(WAITING.c.chat_id == chat_id))
+
+    async def _read(self, query: Select[tuple[object, ...]]) -> Sequence[WaitingRequest]:
+        async with reading(self._engine) as connection:
+            rows = (await connection.execute(query.order_by(*_IN_ORDER))).mappings()
+            return [_request(row) for row in rows]
+
+
+def _place(row: RowMapping) -> tuple[object, ...]:
+    return tuple(row[column.name] for column in _IN_ORDER)
+
+
+def _request(row: RowMapping) -> WaitingRequest:
+    return WaitingRequest(
+        chat_id=ChatId(row["chat_id"]),
+        owner=UserId(row["owner"]),
+        reply_id=ReplyId(row["reply_id"]),
+        key=row["key"],
+        request=json.loads(row["request"]),
+        mode=cast("RunMode", row["mode"]),
+        policy=cast("BusyPolicy", row["policy"]),
+        stopping=bool(row["stopping"]),
+        taken_in=row["taken_in"],
+    )
