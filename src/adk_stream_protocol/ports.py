@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from google.adk.events.event import Event
+from google.genai import types
 
 from adk_stream_protocol.identifiers import (
     ApprovalId,
     CallId,
     ChatId,
     InvocationId,
+    MessageId,
     ReplyId,
     UserId,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "Queued",
     "Ruling",
     "RunMode",
+    "SteeringMessage",
     "Stores",
     "TurnRecord",
     "Turns",
@@ -246,6 +249,8 @@ class TurnRecord:
     """The reply it stands in for, whose turn lapsed; None: it is the first of its request."""
     recoveries: int = 0
     """How many turns of its request lapsed before it."""
+    steered: bool = False
+    """Messages wait to steer it; only `renew` tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +377,10 @@ class Turns(Protocol):
         """
         ...
 
+    async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
+        """Return the reply that answers a request, or None if it is not known (any more)."""
+        ...
+
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         """Let the turn lapse now, so that another process can recover it."""
         ...
@@ -419,7 +428,10 @@ class Waiting(Protocol):
         ...
 
     async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
-        """Take the requests that wait to steer a chat's turn, for its reply; return them."""
+        """Take the requests that wait to steer a chat's turn, for its reply; return them.
+
+        From then on that reply is the one that answers them.
+        """
         ...
 
     async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
@@ -507,11 +519,25 @@ def turns_topic(chat_id: ChatId) -> str:
     return f"turns:{chat_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class SteeringMessage:
+    """A message that the user sent into a running turn."""
+
+    reply_id: ReplyId
+    """The request that brought it."""
+    message_id: MessageId
+    content: types.Content
+
+
 class AgentRun(Protocol):
     """One execution of the agent, unary or live, or one turn of a live one."""
 
     def events(self) -> AsyncGenerator[Event, None]:
         """Yield ADK's events in order."""
+        ...
+
+    def hear(self, message: SteeringMessage) -> bool:
+        """Give the model a message while it works; False: it is not that kind of run, or over."""
         ...
 
     def stop(self) -> None:

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from adk_stream_protocol.engine.draft import Draft
 from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
+from adk_stream_protocol.engine.steering import Steering
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import (
     ChatBusy,
@@ -76,6 +77,8 @@ class ChatTurns:
     """How many turns of one user may run at a time."""
     max_waiting: int = 20
     """How many requests may wait for one chat."""
+    steering: Steering | None = None
+    """Takes messages that steer running turns; None: they wait for their end."""
     drain: Drain = field(default_factory=Drain)
     """Once it has begun, running turns go on and no other begins."""
     meters: Meters = field(default_factory=Meters)
@@ -182,12 +185,7 @@ class ChatTurns:
 
     def waiting(self, request: WaitingRequest) -> WaitingReply:
         """Return the reply to a request that waits for its chat."""
-        return WaitingReply(
-            request.chat_id,
-            self.stores,
-            request.reply_id,
-            is_leaving=lambda: self.drain.has_begun,
-        )
+        return WaitingReply(request, self.stores, is_leaving=lambda: self.drain.has_begun)
 
     async def _is_kept(self, turn: TurnRecord) -> bool:
         """Whether a turn's reply can still be read."""
@@ -341,6 +339,8 @@ class ChatTurns:
                 self._stop(turn)
         for running in held.values():
             reply_id = running.turn.reply_id
+            if self.steering is not None and reply_id in kept and kept[reply_id].steered:
+                await running.turn.steer(self.steering)
             if reply_id not in kept and reply_id in self._held:
                 # Another process has the chat, or may have it any moment.
                 logger.warning("turn lost", extra={"reply": reply_id})
@@ -449,7 +449,9 @@ class ChatTurns:
     async def _give_back(self, draft: Draft, turn: Turn) -> None:
         self._forget(draft)
         # Most turns have taken nothing that waited, and need no statement to forget it.
-        carries = draft.waited or draft.over is not None
+        carries = draft.waited or draft.over is not None or turn.scope.is_steered
+        if self.steering is not None and turn.scope.unstored:
+            await self._surely(self.steering.put_back, turn.scope.unstored)
         carried = draft.carries if carries else None
         # The chat is free before a reader sees the end: its next request must not be busy.
         end = partial(self.stores.turns.end, failed=turn.failed, carried=carried)

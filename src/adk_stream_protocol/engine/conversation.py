@@ -175,7 +175,8 @@ class Conversations:
                     is_new=known.is_new,
                     request=request.to_json(),
                 )
-                return await self._begin(draft, busy)
+                shown = [one.id for one in request.messages if one.role == "assistant"]
+                return await self._begin(draft, busy, has=frozenset(shown))
             case Regenerate():
                 draft = await self.preparation.regenerate(
                     instruction, chat_id, user, mode, request=request.to_json()
@@ -186,9 +187,12 @@ class Conversations:
             case _:
                 assert_never(instruction)
 
-    async def _begin(self, draft: Draft, busy: BusyPolicy) -> Reply:
+    async def _begin(
+        self, draft: Draft, busy: BusyPolicy, *, has: frozenset[str] = frozenset()
+    ) -> Reply:
         reply = await self.turns.begin(draft, busy)
         if isinstance(reply, WaitingReply):
+            reply.has = has
             # The turn that it waits for may have ended before it was stored.
             await self.queue.go_on(draft.chat_id)
         return reply

@@ -85,7 +85,8 @@ class Draft:
             self.key,
             request=self.request,
             mode=self.mode or "unary",
-            policy=policy,
+            # Only what adds to the conversation can go into a reply that runs.
+            policy="queue" if policy == "steer" and self.rewinds else policy,
         )
 
     @property

@@ -18,6 +18,7 @@ from google.genai import types
 from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
 from adk_stream_protocol.engine.preparation import Preparation, by_lane, due_calls
 from adk_stream_protocol.engine.request_queue import RequestQueue
+from adk_stream_protocol.engine.steering import message_of
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import ClientFault
 from adk_stream_protocol.held_calls.run_scope import RunScope
@@ -33,6 +34,7 @@ from adk_stream_protocol.translation.history import (
     past_turns,
     reply_of,
     retell,
+    steering_of,
 )
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry, OwnBegins
@@ -79,6 +81,7 @@ class Recovery:
         events = await prepared.sessions.events(draft.chat_id, draft.owner)
         turns = past_turns(events)
         past = await self._interrupted(turns, lapsed, draft)
+        await self._put_back(past, draft)
         if past is None:
             return await self._unstored(_taken_back(events, lapsed, draft), draft)
         # Asked, but not stored before the end came.
@@ -88,6 +91,7 @@ class Recovery:
             return await self._given_up(past, rows, draft)
         left = _left(past, rows, lapsed)
         if left.rerun:
+            await self._put_back(None, draft)
             await prepared.rewind(draft, turns, past)
             return await self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
@@ -106,6 +110,20 @@ class Recovery:
         if lapsed.stopping:
             turn.stop(gently=lapsed.gently)
         return turn
+
+    async def _put_back(self, past: PastTurn | None, draft: Draft) -> None:
+        """Let messages wait again that were to steer the turn, and that its session has not got."""
+        waiting = self.queue.stores.waiting
+        carried = await waiting.carried(draft.carries)
+        events = () if past is None else past.events
+        stored = {found.id for event in events if (found := steering_of(event)) is not None}
+        lost = [
+            request.reply_id
+            for request in carried
+            if request.reply_id != draft.carries and message_of(request) not in stored
+        ]
+        if lost:
+            await waiting.put_back(lost)
 
     async def _unstored(self, taken_back: PastTurn | None, draft: Draft) -> Turn:
         """Return a turn for a request of which the session has nothing."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
-from adk_stream_protocol.ports import Batch, Log, Stores, turns_topic
+from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_topic
 from adk_stream_protocol.wire.chunks import (
+    DataChunk,
     ErrorChunk,
     StartChunk,
     ToolOutputAvailableChunk,
@@ -116,25 +117,36 @@ class ToldReply(Reply):
 
 @dataclass(slots=True)
 class WaitingReply(Reply):
-    """The reply to a request that waits for its chat: it begins when the request's turn comes."""
+    """The reply to a request that waits for its chat: it begins when the request's turn comes.
 
-    chat_id: ChatId
+    If the request steers another turn, that turn's reply is the one that answers it.
+    """
+
+    request: WaitingRequest
     stores: Stores
-    reply_id: ReplyId
     is_leaving: Callable[[], bool] = lambda: False
     """Whether this process begins no more turns: another one carries the request out."""
-    _reply: LoggedReply | None = None
+    has: frozenset[str] = frozenset()
+    """The assistant's messages that the reader has; one that runs reaches it by another stream."""
+    _reply: Reply | None = None
     """The reply itself; None: it has not begun."""
     _is_empty: bool = True
     """Nothing of the reply was read yet."""
 
+    @property
+    def chat_id(self) -> ChatId:  # type: ignore[override]  # the request's, and never set
+        return self.request.chat_id
+
+    @property
+    def reply_id(self) -> ReplyId:
+        """The reply under whose name the request waits."""
+        return self.request.reply_id
+
     async def next(self) -> Batch:
         while self._reply is None:
-            request = await self.stores.waiting.get(self.reply_id)
-            if request is None or request.taken_in is not None:
-                self._reply = LoggedReply(
-                    self.chat_id, self.stores.log, self.reply_id, own_only=True
-                )
+            waiting = await self.stores.waiting.get(self.reply_id)
+            if waiting is None or waiting.taken_in is not None:
+                self._reply = await self._begun(waiting)
             elif self.is_leaving():
                 return Batch((_LEAVING,), ended=True)
             else:
@@ -144,3 +156,41 @@ class WaitingReply(Reply):
             return Batch((_FORGOTTEN,), ended=True)
         self._is_empty = False
         return batch
+
+    async def _begun(self, waiting: WaitingRequest | None) -> Reply:
+        """Return the reply that answers the request."""
+        taken_in = None if waiting is None else waiting.taken_in
+        if taken_in is None:
+            # Carried out already, or forgotten with its chat.
+            taken_in = await self.stores.turns.answered_in(self.chat_id, self.request.key)
+        log = self.stores.log
+        if taken_in is None or taken_in == self.reply_id:
+            return LoggedReply(self.chat_id, log, self.reply_id, own_only=True)
+        return _SteeredReply(self.chat_id, LoggedReply(self.chat_id, log, taken_in), self.has)
+
+
+@dataclass(slots=True)
+class _SteeredReply(Reply):
+    """A running reply, for whoever sent a message into it.
+
+    A client that shows the reply's message gets it by the stream that it has. A second one would
+    write the same message twice, so this one says only that the message was heard.
+    """
+
+    chat_id: ChatId
+    reply: LoggedReply
+    has: frozenset[str]
+    _is_quiet: bool = False
+
+    async def next(self) -> Batch:
+        while True:
+            batch = await self.reply.next()
+            for entry in batch.entries if not self._is_quiet else ():
+                if isinstance(entry, StartChunk) and entry.message_id in self.has:
+                    self._is_quiet = True
+                    heard = DataChunk(
+                        "adk-steered", {"messageId": entry.message_id}, transient=True
+                    )
+                    return Batch((heard,), batch.ended)
+            if not self._is_quiet or batch.ended:
+                return Batch(() if self._is_quiet else batch.entries, batch.ended)

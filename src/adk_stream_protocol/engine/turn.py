@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import anyio
 from google.adk.events.event import Event
 
+from adk_stream_protocol.engine.steering import Steering
 from adk_stream_protocol.errors import AdkStreamError, StoreLost, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
@@ -25,7 +26,7 @@ from adk_stream_protocol.identifiers import InvocationId, ReplyId
 from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
-from adk_stream_protocol.translation.history import lane_of
+from adk_stream_protocol.translation.history import lane_of, steering_of
 from adk_stream_protocol.translation.text_blocks import BlockKind
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 
@@ -93,6 +94,16 @@ class Turn:
         self._stop_asked = True
         self.scope.notify()
 
+    async def steer(self, steering: Steering) -> None:
+        """Let messages that wait go in front of the next question to the model."""
+        self.scope.may_be_steered = True
+        run = self._run
+        if run is None or self.scope.live is None or self.scope.stopping:
+            return
+        # A live model hears them now.
+        taken = await steering.take(self.scope)
+        await steering.put_back(message for message in taken if not run.hear(message))
+
     @property
     def stopped(self) -> bool:
         """Whether someone asked it to end."""
@@ -102,6 +113,7 @@ class Turn:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         # A reader takes the first chunk for a promise: what was said must be stored by then.
         self.scope.stored = self._stored
+        self.scope.steered = self._show_steering
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
@@ -194,6 +206,11 @@ class Turn:
     async def _stored(self) -> None:
         self._is_stored = True
         await self._open()
+
+    async def _show_steering(self, event: Event) -> None:
+        message = steering_of(event)
+        if message is not None:
+            await self._write(self.translator.steer(message))
 
     async def _keep_unheard(self) -> None:
         """Store the message of a turn that was stopped before ADK took it: it was said."""

@@ -32,6 +32,7 @@ from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.request_queue import RequestQueue
 from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.engine.steering import Steering, SteeringPlugin
 from adk_stream_protocol.engine.turn import TurnLimits
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.held_calls.call_book import CallBook
@@ -235,7 +236,14 @@ def create_service(
     ).with_rules_of(root)
     policy.check(open_to_others=may_decide is not None)
     ledger = Ledger(stores.calls, policy, Deciders(may_decide), meters)
-    sessions = Sessions(_runner(agent, ledger, services, direct_text=settings.direct_text))
+    content_limits = ContentLimits(
+        parts=settings.message_parts,
+        text_bytes=settings.text_bytes,
+        file_bytes=settings.file_bytes,
+    )
+    steering = Steering(stores, content_limits)
+    runner = _runner(agent, ledger, services, steering, direct_text=settings.direct_text)
+    sessions = Sessions(runner)
     lives = LiveRuns(
         sessions,
         stores,
@@ -260,15 +268,12 @@ def create_service(
             tool_threads=settings.tool_threads,
         ),
         limits=TurnLimits(turn=settings.turn_seconds, tool=settings.tool_seconds),
-        content_limits=ContentLimits(
-            parts=settings.message_parts,
-            text_bytes=settings.text_bytes,
-            file_bytes=settings.file_bytes,
-        ),
+        content_limits=content_limits,
         options=options or TranslationOptions(),
     )
     turns = ChatTurns(
         stores,
+        steering=steering,
         max_turns=settings.max_turns,
         max_waiting=settings.max_waiting,
         drain=Drain(settings.drain_seconds),
@@ -290,10 +295,16 @@ def create_service(
 
 
 def _runner(
-    agent: BaseAgent | App, ledger: Ledger, services: Services, *, direct_text: bool
+    agent: BaseAgent | App,
+    ledger: Ledger,
+    services: Services,
+    steering: Steering,
+    *,
+    direct_text: bool,
 ) -> Runner:
     own = agent.plugins if isinstance(agent, App) else []
-    plugins = [CallBook(ledger), *own, Gate(ledger)]
+    sessions = LiveSessions(services.sessions)
+    plugins = [CallBook(ledger), SteeringPlugin(steering, sessions), *own, Gate(ledger)]
     if direct_text:
         root = agent.root_agent if isinstance(agent, App) else agent
         plugins.append(DirectText(root, own))
@@ -303,7 +314,7 @@ def _runner(
         app = App(name=agent.name, root_agent=agent, plugins=plugins)
     return Runner(
         app=app,
-        session_service=LiveSessions(services.sessions),
+        session_service=sessions,
         artifact_service=services.artifacts,
         memory_service=services.memory,
         credential_service=services.credentials,

@@ -36,7 +36,7 @@ class MemoryTurns:
         # The chats of those that run: few, however many chats there are.
         self._running: set[ChatId] = set()
         self._requests: dict[tuple[ChatId, str], ReplyId] = {}
-        self.waiting = MemoryWaiting(self._is_busy)
+        self.waiting = MemoryWaiting(self._is_busy, self._note_request)
         """What waits for the chats."""
 
     async def owner_of(self, chat_id: ChatId) -> UserId | None:
@@ -92,6 +92,9 @@ class MemoryTurns:
     def _is_busy(self, chat_id: ChatId) -> bool:
         turn = self._turns.get(chat_id)
         return turn is not None and (turn.running or turn.lapsed)
+
+    def _note_request(self, request: WaitingRequest, reply_id: ReplyId) -> None:
+        self._requests[request.chat_id, request.key] = reply_id
 
     def _must_wait(self, current: TurnRecord) -> bool:
         return current.running or bool(self.waiting.that_wait(current.chat_id))
@@ -172,6 +175,9 @@ class MemoryTurns:
             key = FAILED_KEY if failed else turn.key
             self._put(dataclasses.replace(turn, running=False, lapsed=False, key=key))
 
+    async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
+        return self._requests.get((chat_id, key))
+
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         turn = self._turns.get(chat_id)
         if turn is not None and turn.reply_id == reply_id and turn.running:
@@ -190,7 +196,10 @@ class MemoryTurns:
         return self._turns[chat_id]
 
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
-        return [turn for turn in self._that_run() if turn.reply_id in replies]
+        kept = [turn for turn in self._that_run() if turn.reply_id in replies]
+        return [
+            dataclasses.replace(turn, steered=self.waiting.steers(turn.chat_id)) for turn in kept
+        ]
 
     def is_running(self, reply_id: str) -> bool:
         """Whether the reply's turn still holds its chat."""

@@ -14,9 +14,15 @@ __all__ = ["MemoryWaiting"]
 class MemoryWaiting:
     """The requests that wait, in the order in which they came."""
 
-    def __init__(self, is_busy: Callable[[ChatId], bool]) -> None:
+    def __init__(
+        self,
+        is_busy: Callable[[ChatId], bool],
+        note: Callable[[WaitingRequest, ReplyId], None],
+    ) -> None:
         # Whether a turn runs in a chat, or has lapsed there.
         self._is_busy = is_busy
+        # Notes which reply answers a request.
+        self._note = note
         self._requests: dict[ReplyId, WaitingRequest] = {}
 
     async def get(self, reply_id: ReplyId) -> WaitingRequest | None:
@@ -35,9 +41,11 @@ class MemoryWaiting:
         taken = [
             dataclasses.replace(request, taken_in=reply_id)
             for request in self.that_wait(chat_id)
-            if request.policy == "steer" and not request.stopping
+            if _steers(request)
         ]
         self._put(taken)
+        for request in taken:
+            self._note(request, reply_id)
         return taken
 
     async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
@@ -60,6 +68,10 @@ class MemoryWaiting:
         return len(stopped)
 
     # For the turns
+
+    def steers(self, chat_id: ChatId) -> bool:
+        """Whether requests wait to steer a chat's turn."""
+        return any(map(_steers, self.that_wait(chat_id)))
 
     def that_wait(self, chat_id: ChatId) -> list[WaitingRequest]:
         """Return the requests that wait for a chat, in order."""
@@ -101,3 +113,7 @@ class MemoryWaiting:
 
     def _keep(self, kept: Callable[[WaitingRequest], bool]) -> None:
         self._requests = {name: one for name, one in self._requests.items() if kept(one)}
+
+
+def _steers(request: WaitingRequest) -> bool:
+    return request.policy == "steer" and not request.stopping

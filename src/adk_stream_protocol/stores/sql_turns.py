@@ -41,7 +41,7 @@ from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS, WAITING
-from adk_stream_protocol.stores.sql_waiting import SqlWaiting
+from adk_stream_protocol.stores.sql_waiting import SqlWaiting, noting, steers
 from adk_stream_protocol.wire.values import digest
 
 __all__ = ["SqlTurns"]
@@ -74,7 +74,7 @@ class SqlTurns:
         self._of_chat = self._query.where(TURNS.c.chat_id == bindparam("chat"))
         self._before = self._what_was_before()
         self._takes = {how: self._taking(how) for how in get_args(_How)}
-        self._notes = self._noting()
+        self._notes = noting(engine)
         own = and_(TURNS.c.chat_id == bindparam("chat"), TURNS.c.reply_id == bindparam("reply"))
         self._ended = update(TURNS).where(own).values(running=False)
         in_chat = and_(TURNS.c.chat_id == bindparam("chat"), self._alive)
@@ -270,17 +270,6 @@ class SqlTurns:
             where=free,
         ).returning(TURNS.c.stopping, TURNS.c.gently)
 
-    def _noting(self) -> Any:
-        """Return the statement that notes which reply answers a request."""
-        insert = insert_into(self._engine, REQUESTS).values(created_at=self._now)
-        return insert.on_conflict_do_update(
-            index_elements=[REQUESTS.c.chat_id, REQUESTS.c.key],
-            set_={
-                "reply_id": insert.excluded.reply_id,
-                "created_at": insert.excluded.created_at,
-            },
-        )
-
     async def _note_request(
         self, connection: AsyncConnection, turn: TurnRecord, over: ReplyId | None
     ) -> None:
@@ -311,6 +300,13 @@ class SqlTurns:
             if carried is not None:
                 await self._waiting.forget(connection, carried)
         self._log.note_end(reply_id, written)
+
+    async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
+        same = and_(REQUESTS.c.chat_id == chat_id, REQUESTS.c.key == digest(key))
+        async with reading(self._engine) as connection:
+            found = await connection.execute(select(REQUESTS.c.reply_id).where(same))
+            reply_id: str | None = found.scalar_one_or_none()
+            return None if reply_id is None else ReplyId(reply_id)
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id, TURNS.c.running)
@@ -376,7 +372,7 @@ class SqlTurns:
             update(TURNS)
             .where(own)
             .values(lease_until=self._now + self._lease)
-            .returning(*TURNS.c, self._alive.label("alive"))
+            .returning(*TURNS.c, self._alive.label("alive"), steers(TURNS.c.chat_id))
         )
         async with writing(self._engine) as connection:
             return [_turn(row) for row in (await connection.execute(kept)).mappings()]
@@ -436,4 +432,5 @@ def _turn(row: RowMapping) -> TurnRecord:
         lapsed=bool(row["running"]) and not row["alive"],
         origin=row["origin"],
         recoveries=row["recoveries"],
+        steered=bool(row.get("steered")),
     )

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import cast
+from typing import Any, cast
 
-from sqlalchemy import RowMapping, Select, and_, delete, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import RunMode, WaitingRequest
-from adk_stream_protocol.stores.sql_calls import database_now
+from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
-from adk_stream_protocol.stores.sql_schema import TURNS, WAITING
+from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS, WAITING
 from adk_stream_protocol.wire.requests import BusyPolicy
+from adk_stream_protocol.wire.values import digest
 
-__all__ = ["SqlWaiting"]
+__all__ = ["SqlWaiting", "noting", "steers"]
 
 _WAITS = WAITING.c.taken_in.is_(None)
+_STEERS = and_(_WAITS, WAITING.c.policy == "steer", WAITING.c.stopping.is_(False))
 # Two requests that came at the very same moment may have the same position.
 _IN_ORDER = (WAITING.c.position, WAITING.c.created_at, WAITING.c.reply_id)
 
@@ -29,6 +42,7 @@ class SqlWaiting:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._now = database_now(engine)
+        self._notes = noting(engine)
 
     async def get(self, reply_id: ReplyId) -> WaitingRequest | None:
         found = await self._read(select(WAITING).where(WAITING.c.reply_id == reply_id))
@@ -44,15 +58,13 @@ class SqlWaiting:
             return [ChatId(name) for name in (await connection.execute(query)).scalars()]
 
     async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
-        steering = and_(
-            WAITING.c.chat_id == chat_id,
-            _WAITS,
-            WAITING.c.policy == "steer",
-            WAITING.c.stopping.is_(False),
-        )
+        steering = and_(WAITING.c.chat_id == chat_id, _STEERS)
         taking = update(WAITING).where(steering).values(taken_in=reply_id).returning(*WAITING.c)
         async with writing(self._engine) as connection:
             rows = (await connection.execute(taking)).mappings().all()
+            for row in rows:
+                noted = {"chat_id": chat_id, "key": digest(row["key"]), "reply_id": reply_id}
+                await connection.execute(self._notes, noted)
         return [_request(row) for row in sorted(rows, key=_place)]
 
     async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
@@ -120,6 +132,28 @@ class SqlWaiting:
         async with reading(self._engine) as connection:
             rows = (await connection.execute(query.order_by(*_IN_ORDER))).mappings()
             return [_request(row) for row in rows]
+
+
+def steers(chat_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the expression for whether requests wait to steer a chat's turn."""
+    return (
+        select(WAITING.c.reply_id)
+        .where(WAITING.c.chat_id == chat_id, _STEERS)
+        .exists()
+        .label("steered")
+    )
+
+
+def noting(engine: AsyncEngine) -> Any:
+    """Return the statement that notes which reply answers a request."""
+    adding = insert_into(engine, REQUESTS).values(created_at=database_now(engine))
+    return adding.on_conflict_do_update(
+        index_elements=[REQUESTS.c.chat_id, REQUESTS.c.key],
+        set_={
+            "reply_id": adding.excluded.reply_id,
+            "created_at": adding.excluded.created_at,
+        },
+    )
 
 
 def _place(row: RowMapping) -> tuple[object, ...]:

@@ -43,6 +43,7 @@ from adk_stream_protocol.wire.chunks import (
     ReasoningStartChunk,
     StartChunk,
     StartStepChunk,
+    SteeringMessageChunk,
     TextStartChunk,
 )
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
@@ -212,6 +213,13 @@ class EventTranslator:
         yield from self._step()
         yield chunk
         self._step_over = True
+
+    def steer(self, message: SteeringMessageChunk) -> Iterator[Entry]:
+        """Yield what the user said into the turn, before the step that answers it."""
+        if not self._blocks.is_open():
+            # Else a live model was speaking, and what it says goes on around it.
+            yield from self._close_step()
+        yield message
 
     def close(self) -> Iterator[Entry]:
         """Yield the ends of what is open, so that the reply may end or pause here."""

@@ -489,11 +489,18 @@ def parse_chunk(value: JsonObject) -> Chunk:
     return cast("Callable[..., Chunk]", kind)(**arguments)
 
 
-_ONLY_V7 = (ResetStepChunk, CustomChunk, SteeringMessageChunk, ToolApprovalResponseChunk)
+_ONLY_V7 = (ResetStepChunk, CustomChunk, ToolApprovalResponseChunk)
 
 EVERYBODYS: Final = frozenset(get_args(Chunk)) - {
     *_ONLY_V7,
-    *(ReasoningFileChunk, AbortChunk, FinishChunk, TextEndChunk, ToolApprovalRequestChunk),
+    *(
+        SteeringMessageChunk,
+        ReasoningFileChunk,
+        AbortChunk,
+        FinishChunk,
+        TextEndChunk,
+        ToolApprovalRequestChunk,
+    ),
 }
 """The kinds that every client accepts as they are."""
 
@@ -506,9 +513,15 @@ def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
     """
     if sdk == 7 or type(chunk) in EVERYBODYS:
         return chunk
-    if isinstance(chunk, _ONLY_V7):
-        return None
+    return None if isinstance(chunk, _ONLY_V7) else _fit_for_all(chunk)
+
+
+def _fit_for_all(chunk: Chunk) -> Chunk:
+    """Return a chunk that not every client accepts in the form that all do."""
     match chunk:
+        case SteeringMessageChunk():
+            # v6 has no word for it.
+            return DataChunk("adk-steering", {"parts": chunk.parts}, id=chunk.id)
         case ReasoningFileChunk(url=url, media_type=media_type):
             return FileChunk(url=url, media_type=media_type)
         case AbortChunk():
@@ -516,8 +529,7 @@ def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
         case FinishChunk(finish_reason="interrupted"):
             return dataclasses.replace(chunk, finish_reason="other")
         case TextEndChunk():
-            return chunk if chunk.citations is None else dataclasses.replace(chunk, citations=None)
+            return dataclasses.replace(chunk, citations=None)
         case ToolApprovalRequestChunk():
             return ToolApprovalRequestChunk(chunk.approval_id, chunk.tool_call_id)
-        case _:
-            return chunk
+    return chunk
