@@ -407,6 +407,14 @@ class Turns(Protocol):
         """
         ...
 
+    async def note_readers(self, replies: Collection[ReplyId]) -> None:
+        """Note that somebody reads these replies now."""
+        ...
+
+    async def unread(self, seconds: float) -> Sequence[TurnRecord]:
+        """Return the running turns whose replies nobody has read for so long, in any process."""
+        ...
+
     async def forget(self, chat_id: ChatId) -> None:
         """Forget the chat and what waits for it; its id is free again."""
         ...

@@ -48,7 +48,7 @@ def said(state: ChatState) -> list[tuple[str, str]]:
 
 def shows_twice(connect: Connect) -> bool:
     """Whether a client pushes a copy of a message that streams when another was added below it."""
-    return connect.sdk in {"ai6strict", "ai7strict"}
+    return connect.sdk in {"ai6strict", "ai7strict", "ai7early"}
 
 
 async def streaming(chat: StockChat) -> ChatState:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from adk_stream_protocol.engine.draft import Draft
 from adk_stream_protocol.engine.drain import Drain
+from adk_stream_protocol.engine.readers import Readers
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
 from adk_stream_protocol.engine.steering import Steering
 from adk_stream_protocol.engine.turn import Turn
@@ -77,6 +79,12 @@ class ChatTurns:
     """How many turns of one user may run at a time."""
     max_waiting: int = 20
     """How many requests may wait for one chat."""
+    leave: float = math.inf
+    """After how many seconds without a reader a reply is stopped."""
+    readers: Readers | None = field(init=False)
+    """Who reads; None: replies run on without readers."""
+    is_open: Callable[[ChatId], bool] = lambda _chat: False
+    """Whether somebody has a chat open, as who listens to a voice does without reading."""
     steering: Steering | None = None
     """Takes messages that steer running turns; None: they wait for their end."""
     drain: Drain = field(default_factory=Drain)
@@ -100,6 +108,9 @@ class ChatTurns:
     """How many turns are begun, prepared or produced right now; a drain waits for them."""
     _less_busy: anyio.Event = field(default_factory=anyio.Event)
     """Set and replaced whenever one of them is over."""
+
+    def __post_init__(self) -> None:
+        self.readers = None if math.isinf(self.leave) else Readers()
 
     @asynccontextmanager
     async def serving(
@@ -185,7 +196,12 @@ class ChatTurns:
 
     def waiting(self, request: WaitingRequest) -> WaitingReply:
         """Return the reply to a request that waits for its chat."""
-        return WaitingReply(request, self.stores, is_leaving=lambda: self.drain.has_begun)
+        return WaitingReply(
+            request,
+            self.stores,
+            is_leaving=lambda: self.drain.has_begun,
+            readers=self.readers,
+        )
 
     async def _is_kept(self, turn: TurnRecord) -> bool:
         """Whether a turn's reply can still be read."""
@@ -311,7 +327,14 @@ class ChatTurns:
 
     def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
         """Return a turn's reply for a reader that has the message so far."""
-        return LoggedReply(turn.chat_id, self.stores.log, turn.reply_id, own_only=True, known=known)
+        return LoggedReply(
+            turn.chat_id,
+            self.stores.log,
+            turn.reply_id,
+            own_only=True,
+            known=known,
+            readers=self.readers,
+        )
 
     async def until_ended(self, turn: TurnRecord) -> None:
         """Return when the turn's reply has ended; its chat is free by then."""
@@ -331,6 +354,8 @@ class ChatTurns:
     async def _renew(self) -> None:
         # Not in the loop: its variables would keep turns that have ended, until the next round.
         held = dict(self._running)
+        if self.readers is not None:
+            await self._stop_unread(self.readers, held)
         kept = {
             turn.reply_id: turn for turn in await self.stores.turns.renew(frozenset(self._held))
         }
@@ -345,6 +370,15 @@ class ChatTurns:
                 # Another process has the chat, or may have it any moment.
                 logger.warning("turn lost", extra={"reply": reply_id})
                 running.scope.cancel()
+
+    async def _stop_unread(self, readers: Readers, held: Mapping[ChatId, _Running]) -> None:
+        """Note what is read in this process; stop the turns here that nobody reads anywhere."""
+        heard = {turn.turn.reply_id for chat, turn in held.items() if self.is_open(chat)}
+        await self.stores.turns.note_readers(readers.take() | heard)
+        for turn in await self.stores.turns.unread(self.leave):
+            if turn.reply_id in self._held and not turn.stopping:
+                logger.info("turn left", extra={"chat": turn.chat_id, "reply": turn.reply_id})
+                await self.stop(turn.chat_id, reply_id=turn.reply_id)
 
     async def _produce(
         self,

@@ -129,6 +129,7 @@ class Conversations:
             self.turns.serving(self._go_on, self._recover) as tasks,
         ):
             self.lives.is_ours = self.turns.holds
+            self.turns.is_open = self.lives.is_present
 
             def spoke(live: LiveRun) -> None:
                 tasks.start_soon(self._begin_spoken, live)
@@ -213,7 +214,9 @@ class Conversations:
         # A step may have been approved since they were written.
         held = await self.stores.calls.of_chat(chat_id)
         cards = {call.approval_id: card(call) for call in held if call.state is CallState.PENDING}
-        reply = LoggedReply(chat_id, self.stores.log, turn.reply_id, cards=cards)
+        reply = LoggedReply(
+            chat_id, self.stores.log, turn.reply_id, cards=cards, readers=self.turns.readers
+        )
         retained = turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
         return reply if retained else None
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
+from adk_stream_protocol.engine.readers import Readers
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
 from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_topic
 from adk_stream_protocol.wire.chunks import (
@@ -62,12 +64,15 @@ class LoggedReply(Reply):
     """Calls whose output this reader itself brought; it is not sent back."""
     cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
     """How calls that wait stand now, where that is newer than what was written."""
+    readers: Readers | None = None
+    """Counts this reader; None: nobody wants to know who reads."""
     _cursor: int = 0
     """How many entries of the log were read."""
 
     async def next(self) -> Batch:
         while True:
-            batch = await self.log.read(self.reply_id, self._cursor)
+            with nullcontext() if self.readers is None else self.readers.reading(self.reply_id):
+                batch = await self.log.read(self.reply_id, self._cursor)
             if batch is None:
                 return Batch((), ended=True)
             if self.begun and self._cursor == 0:
@@ -126,6 +131,8 @@ class WaitingReply(Reply):
     stores: Stores
     is_leaving: Callable[[], bool] = lambda: False
     """Whether this process begins no more turns: another one carries the request out."""
+    readers: Readers | None = None
+    """Counts this reader; None: nobody wants to know who reads."""
     has: frozenset[str] = frozenset()
     """The assistant's messages that the reader has; one that runs reaches it by another stream."""
     _reply: Reply | None = None
@@ -163,10 +170,11 @@ class WaitingReply(Reply):
         if taken_in is None:
             # Carried out already, or forgotten with its chat.
             taken_in = await self.stores.turns.answered_in(self.chat_id, self.request.key)
-        log = self.stores.log
+        log, readers = self.stores.log, self.readers
         if taken_in is None or taken_in == self.reply_id:
-            return LoggedReply(self.chat_id, log, self.reply_id, own_only=True)
-        return _SteeredReply(self.chat_id, LoggedReply(self.chat_id, log, taken_in), self.has)
+            return LoggedReply(self.chat_id, log, self.reply_id, own_only=True, readers=readers)
+        running = LoggedReply(self.chat_id, log, taken_in, readers=readers)
+        return _SteeredReply(self.chat_id, running, self.has)
 
 
 @dataclass(slots=True)

@@ -276,6 +276,7 @@ def create_service(
         steering=steering,
         max_turns=settings.max_turns,
         max_waiting=settings.max_waiting,
+        leave=settings.leave_seconds,
         drain=Drain(settings.drain_seconds),
         meters=meters,
     )

@@ -375,7 +375,7 @@ class MemoryWake:
 
 def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> Stores:
     """Return fresh stores that share one clock."""
-    turns = MemoryTurns()
+    turns = MemoryTurns(clock)
     return Stores(
         calls=MemoryCalls(clock, turns.is_running),
         turns=turns,

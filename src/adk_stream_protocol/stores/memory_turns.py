@@ -6,7 +6,8 @@ No method awaits between looking and storing, so each is one compare-and-set.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
 from adk_stream_protocol.ports import (
@@ -31,8 +32,11 @@ __all__ = ["MemoryTurns"]
 class MemoryTurns:
     """The newest turn of each chat, and the requests that were made."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._turns: dict[ChatId, TurnRecord] = {}
+        # When somebody was last seen to read what runs in each chat.
+        self._read_at: dict[ChatId, float] = {}
         # The chats of those that run: few, however many chats there are.
         self._running: set[ChatId] = set()
         self._requests: dict[tuple[ChatId, str], ReplyId] = {}
@@ -205,6 +209,15 @@ class MemoryTurns:
         """Whether the reply's turn still holds its chat."""
         return any(turn.reply_id == reply_id for turn in self._that_run())
 
+    async def note_readers(self, replies: Collection[ReplyId]) -> None:
+        for chat_id in self._running:
+            if self._turns[chat_id].reply_id in replies:
+                self._read_at[chat_id] = self._clock()
+
+    async def unread(self, seconds: float) -> Sequence[TurnRecord]:
+        limit = self._clock() - seconds
+        return [turn for turn in self._that_run() if self._read_at[turn.chat_id] < limit]
+
     async def forget(self, chat_id: ChatId) -> None:
         self._drop(chat_id)
         self.waiting.forget_chat(chat_id)
@@ -218,12 +231,15 @@ class MemoryTurns:
         self._turns[turn.chat_id] = turn
         if turn.running:
             self._running.add(turn.chat_id)
+            self._read_at.setdefault(turn.chat_id, self._clock())
         else:
             self._running.discard(turn.chat_id)
+            self._read_at.pop(turn.chat_id, None)
 
     def _drop(self, chat_id: ChatId) -> None:
         self._turns.pop(chat_id, None)
         self._running.discard(chat_id)
+        self._read_at.pop(chat_id, None)
 
     def _repoint(self, reply_id: ReplyId, to: ReplyId) -> None:
         for request, answered_in in self._requests.items():

@@ -377,6 +377,17 @@ class SqlTurns:
         async with writing(self._engine) as connection:
             return [_turn(row) for row in (await connection.execute(kept)).mappings()]
 
+    async def note_readers(self, replies: Collection[ReplyId]) -> None:
+        if replies:
+            read = update(TURNS).where(TURNS.c.reply_id.in_(replies), TURNS.c.running)
+            async with writing(self._engine) as connection:
+                await connection.execute(read.values(read_at=self._now))
+
+    async def unread(self, seconds: float) -> Sequence[TurnRecord]:
+        query = self._query.where(self._alive, TURNS.c.read_at < self._now - seconds)
+        async with reading(self._engine) as connection:
+            return [_turn(row) for row in (await connection.execute(query)).mappings()]
+
     async def forget(self, chat_id: ChatId) -> None:
         async with writing(self._engine) as connection:
             await connection.execute(delete(TURNS).where(TURNS.c.chat_id == chat_id))

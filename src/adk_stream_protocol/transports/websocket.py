@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol.engine.conversation import Conversations
-from adk_stream_protocol.engine.reply import LoggedReply, Reply
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
 from adk_stream_protocol.errors import BadFrame, ClientFault, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, ReplyId, RequestId, UserId
 from adk_stream_protocol.ports import RunMode, turns_topic
@@ -278,7 +278,7 @@ class ChatSocket:
 
     async def _watch(self, chat_id: ChatId, reply: Reply | None) -> None:
         """Tell the client of turns in a chat that it did not ask for, from now on."""
-        if isinstance(reply, LoggedReply):
+        if isinstance(reply, LoggedReply | WaitingReply):
             self._known[chat_id] = reply.reply_id
         elif chat_id not in self._known:
             turn = await self._conversations.stores.turns.latest(chat_id)
