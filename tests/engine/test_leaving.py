@@ -44,7 +44,9 @@ async def reading(stage: Stage, chat: str) -> AsyncIterator[AsyncIterator[str]]:
 async def until_stopped(stage: Stage) -> None:
     """Return once a turn was stopped."""
     with anyio.fail_after(60):
-        while not re.search(r'outcome="stopped"\} 1', (await stage.http.get("/metrics")).text):
+        while True:
+            if re.search(r'outcome="stopped"\} 1', (await stage.http.get("/metrics")).text):
+                return
             await anyio.sleep(0.05)
 
 

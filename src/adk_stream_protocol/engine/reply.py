@@ -14,6 +14,7 @@ from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_
 from adk_stream_protocol.wire.chunks import (
     DataChunk,
     ErrorChunk,
+    FinishChunk,
     StartChunk,
     ToolOutputAvailableChunk,
     ToolOutputErrorChunk,
@@ -199,6 +200,9 @@ class _SteeredReply(Reply):
                     heard = DataChunk(
                         "adk-steered", {"messageId": entry.message_id}, transient=True
                     )
-                    return Batch((heard,), batch.ended)
-            if not self._is_quiet or batch.ended:
-                return Batch(() if self._is_quiet else batch.entries, batch.ended)
+                    end = (FinishChunk("stop"),) if batch.ended else ()
+                    return Batch((heard, *end), batch.ended)
+            if not self._is_quiet:
+                return batch
+            if batch.ended:
+                return Batch((FinishChunk("stop"),), ended=True)
