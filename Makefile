@@ -75,7 +75,7 @@ types: $(DEVELOPS) $(CLIENT_READY) $(UI_READY) ## check types
 	cd $(UI) && npm run --silent types
 
 golden: install ## write the golden files anew; look at the difference before you commit it
-	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py --golden-update
+	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py tests/wire/test_chunk_schema.py --golden-update
 
 # The page is committed as it is built, so that an installation needs no Node.
 ui: $(UI_READY) ## build the page into the package

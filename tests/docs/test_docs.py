@@ -38,6 +38,7 @@ from adk_stream_protocol.cli.arguments import ServeOptions, parse_arguments
 from adk_stream_protocol.stores.opening import parse_database
 from adk_stream_protocol.stores.sql_schema import CALLS, VERSION
 from adk_stream_protocol.wire.chunks import Chunk, DataChunk, fit
+from adk_stream_protocol.wire.data_parts import DataPart
 from support.serving import serving
 from support.stage import Answered, user_message
 
@@ -458,15 +459,21 @@ def test_every_chunk_type_is_told_and_who_gets_it() -> None:
 
 
 def test_every_data_part_is_told() -> None:
-    made = {
-        f"data-{name}"
-        for _, tree in modules()
+    rows = rows_of(section("docs/reference/chunks.md", "Data parts"))
+    assert [row[0].strip("`") for row in rows] == [
+        f"data-{part.name}" for part in get_args(DataPart)
+    ]
+
+
+def test_data_chunks_are_made_of_data_parts_alone() -> None:
+    made = [
+        (module, call.lineno)
+        for module, tree in modules()
         for call in calls(tree)
         if isinstance(call.func, ast.Name) and call.func.id == "DataChunk"
-        if call.args and (name := constant(call.args[0]))
-    }
-    rows = rows_of(section("docs/reference/chunks.md", "Data parts"))
-    assert {row[0].strip("`") for row in rows} == made
+        if call.args and constant(call.args[0]) is not None
+    ]
+    assert made == [], "make it with data_chunk(), of a type in wire/data_parts.py"
 
 
 def camel(name: str) -> str:

@@ -21,7 +21,7 @@ from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.wire.assembler import assemble
-from adk_stream_protocol.wire.chunks import DataChunk
+from adk_stream_protocol.wire.data_parts import ErrorData, data_chunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import Audience
@@ -317,9 +317,7 @@ def messages_of(
         own = {row.request_id: row for row in rows if row.invocation_id == turn.invocation_id}
         translator, entries = retell(turn, own, options)
         if translator.failed:
-            entries += translator.show(
-                DataChunk("adk-error", {"message": "This reply ended with an error."})
-            )
+            entries += translator.show(data_chunk(ErrorData("This reply ended with an error.")))
         entries += translator.finish()
         message = assemble(reader.render(entries))
         if message.parts:
