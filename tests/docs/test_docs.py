@@ -511,6 +511,17 @@ def test_every_route_is_in_the_protocol_and_no_other() -> None:
     assert {(method, path) for method, path in told} == real_routes()
 
 
+def test_every_operation_id_is_told_with_its_route() -> None:
+    app = create_app(LlmAgent(name="routes"), settings=Settings())
+    real = {
+        (f"`{operation['operationId']}`", f"`{method.upper()} {path}`")
+        for path, methods in app.openapi()["paths"].items()
+        for method, operation in methods.items()
+    }
+    rows = rows_of(section("docs/reference/openapi.md", "Operations"))
+    assert {(row[0], row[1]) for row in rows} == real
+
+
 def test_every_table_is_told_and_the_version_that_is_known() -> None:
     rows = rows_of(section("docs/howto/database.md", "What is stored"))
     assert {row[0].strip("`") for row in rows} == set(CALLS.metadata.tables)

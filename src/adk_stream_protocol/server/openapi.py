@@ -1,0 +1,219 @@
+"""How the routes describe themselves in OpenAPI: operation ids, errors, bodies, streams.
+
+The routes bring it along, so that their description is the same inside anyone's app.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias, get_args
+
+from fastapi import Query
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, WithJsonSchema
+
+from adk_stream_protocol.server.shapes import ErrorShape
+from adk_stream_protocol.wire.chunk_schema import SCHEMA_ID
+from adk_stream_protocol.wire.data_parts import ApprovalStatus
+
+__all__ = [
+    "CHAT_HEADER",
+    "CHUNK_SCHEMA_PATH",
+    "EVENT_STREAM",
+    "FILE",
+    "CallerChat",
+    "OperationId",
+    "Responses",
+    "Sdk",
+    "Since",
+    "Status",
+    "Version",
+    "error_responses",
+    "json_body",
+    "json_lines",
+    "with_errors",
+]
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+"""What FastAPI takes as `responses=`."""
+
+CHUNK_SCHEMA_PATH: Final = "/api/schema/chunks.json"
+
+_ERRORS: Final[Mapping[int | str, str]] = {
+    400: "The request cannot be understood",
+    403: "Not from here, or not for the caller",
+    404: "There is no such thing, or it is another user's",
+    409: "It contradicts what is already so",
+    413: "Over a size limit",
+    415: "Not JSON, or a file of a type that is not allowed",
+    429: "Over a limit of the user",
+    500: "The server failed",
+    503: "The server is starting or ending, or its database cannot be reached",
+    "default": "Any other error",
+}
+
+_RETRY: Final = {
+    "retry-after": {
+        "description": "Seconds until the same request may succeed",
+        "schema": {"type": "integer"},
+    }
+}
+_CODE: Final = {
+    "x-adk-stream-error": {
+        "description": "The error's code, whatever the body's type",
+        "schema": {"type": "string"},
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationId:
+    """Names a route's operation: by the route's name, and the prefix that it was included with.
+
+    `sendMessage` under `/support` is `supportSendMessage`, so that an app can serve two agents.
+    """
+
+    path: str
+    """The route's path without a prefix."""
+
+    def __call__(self, route: APIRoute) -> str:
+        """Return the id of a route that has this path below its prefix."""
+        prefix = str(route.path).removesuffix(self.path)
+        words: list[str] = [*re.findall(r"[^\W_]+", prefix), route.name]
+        return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
+
+
+def error_responses(*statuses: int, plain: bool = False) -> Responses:
+    """Return the descriptions of the errors that a route gives.
+
+    Args:
+        statuses: each that the route can give.
+        plain: whether it says them in a plain sentence to whoever does not ask for JSON.
+    """
+    # FastAPI adds a 422 of its own to a route without a default, and no request ever gets that.
+    described: tuple[int | str, ...] = (*statuses, "default")
+    return {status: _error(status, plain=plain) for status in described}
+
+
+def _error(status: int | str, *, plain: bool) -> dict[str, Any]:
+    described: dict[str, Any] = {"model": ErrorShape, "description": _ERRORS[status]}
+    headers = {**(_CODE if plain else {}), **(_RETRY if status == 503 else {})}
+    if headers:
+        described["headers"] = headers
+    if plain:
+        sentence = {"schema": {"type": "string", "description": "What was wrong, for a person"}}
+        # JSON first: a generator that knows only one type per status takes the first. FastAPI
+        # fills it in.
+        described["content"] = {"application/json": {}, "text/plain": sentence}
+    return described
+
+
+def with_errors(responses: Responses | None) -> Responses:
+    """Return the responses of a route, with the error that each can give at least."""
+    return {
+        **(responses or {}),
+        **({} if responses and "default" in responses else error_responses()),
+    }
+
+
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the `requestBody` of a route that reads its body itself, for `openapi_extra=`."""
+    schema = model.model_json_schema()
+    named = schema.pop("$defs", {})
+    content = {"application/json": {"schema": _inlined(schema, named)}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _inlined(schema: Any, named: Mapping[str, Any]) -> Any:
+    """Return a schema without references: FastAPI adds no components for a body of our own.
+
+    Nor are there names: a generator that meets the same twice gives up.
+    """
+    if isinstance(schema, list):
+        return [_inlined(item, named) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(named[schema["$ref"].rpartition("/")[2]], named)
+    return {
+        key: _inlined(item, named)
+        for key, item in schema.items()
+        if key != "title" or not isinstance(item, str)
+    }
+
+
+EVENT_STREAM: Final[Mapping[str, Any]] = {
+    "text/event-stream": {
+        "schema": {
+            "type": "string",
+            "description": (
+                "Server-sent events. The data of each is one chunk, as JSON; the last is `[DONE]`. "
+                f"The JSON Schema of a chunk, `{SCHEMA_ID}`, is at `{CHUNK_SCHEMA_PATH}`."
+            ),
+        },
+        # As FastAPI describes its own streams; OpenAPI has the word since 3.2.
+        "itemSchema": {
+            "type": "object",
+            "required": ["data"],
+            "properties": {
+                "data": {
+                    "type": "string",
+                    "contentMediaType": "application/json",
+                    "contentSchema": {"$comment": f"{SCHEMA_ID}, at {CHUNK_SCHEMA_PATH}"},
+                }
+            },
+        },
+    }
+}
+
+
+CHAT_HEADER: Final = {
+    "x-adk-stream-chat": {
+        "description": "The chat's id, for a client that named none",
+        "schema": {"type": "string"},
+    }
+}
+
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+FILE: Final = {"application/octet-stream": _BINARY, "*/*": _BINARY}
+"""A file of any type. Generators know the first as bytes."""
+
+
+def json_lines(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the content of a response with one JSON object a line."""
+    about = "JSON, one object a line; `itemSchema` describes a line."
+    line = _inlined(model.model_json_schema(), {})
+    schema = {"type": "string", "description": about}
+    return {"application/x-ndjson": {"schema": schema, "itemSchema": line}}
+
+
+# Parameters. What they must be is checked by the routes, which say so with codes of their own.
+
+Sdk: TypeAlias = Annotated[
+    str | None,
+    Query(description="The line of the AI SDK that the client has; 6 also fits 7"),
+    # Generators cannot make names of digits.
+    WithJsonSchema({"type": "string", "enum": ["6", "7"], "x-enum-varnames": ["AI6", "AI7"]}),
+]
+CallerChat: TypeAlias = Annotated[
+    str | None,
+    Query(description="The chat, if the body does not name one"),
+    WithJsonSchema({"type": "string"}),
+]
+Status: TypeAlias = Annotated[
+    str | None,
+    Query(description="Only those with this status"),
+    WithJsonSchema({"type": "string", "enum": list(get_args(ApprovalStatus))}),
+]
+Since: TypeAlias = Annotated[
+    str | None,
+    Query(description="A day or a moment in ISO 8601: only what happened since"),
+    WithJsonSchema({"type": "string"}),
+]
+Version: TypeAlias = Annotated[
+    int | None,
+    Query(ge=0, description="Which version of the file; by default the newest"),
+    WithJsonSchema({"type": "integer", "minimum": 0}),
+]
