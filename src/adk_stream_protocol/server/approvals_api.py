@@ -18,7 +18,7 @@ from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import Ruling
 from adk_stream_protocol.recording import Decided
 from adk_stream_protocol.server.faults import FaultRoute
-from adk_stream_protocol.server.guard import asks_for_json, read_json
+from adk_stream_protocol.server.guard import read_json
 from adk_stream_protocol.server.openapi import (
     Since,
     Status,
@@ -177,7 +177,7 @@ def audit_routes(service: Service) -> APIRouter:
     async def audit(request: Request, since: Since = None, arguments: bool = False) -> Response:
         user = await service.user(request)
         lines = _lines(service, user, since=_moment(since), arguments=arguments)
-        if asks_for_json(request):
+        if _asks_for_json(request):
             return StreamingResponse(_as_object(lines), media_type="application/json")
         pieces = _as_lines(lines)
         return StreamingResponse(pieces, media_type="application/x-ndjson")
@@ -209,6 +209,12 @@ async def _as_object(trails: AsyncGenerator[list[str], None]) -> AsyncGenerator[
             yield before + ",".join(lines)
             before = ","
     yield "]}" if before == "," else '{"trail":[]}'
+
+
+def _asks_for_json(request: Request) -> bool:
+    """Whether the client names JSON among what it accepts; `*/*` names nothing."""
+    kinds = (kind.partition(";")[0] for kind in request.headers.get("accept", "").split(","))
+    return "application/json" in {kind.strip().lower() for kind in kinds}
 
 
 def _moment(since: str | None) -> float:

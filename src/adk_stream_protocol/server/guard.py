@@ -11,7 +11,7 @@ from adk_stream_protocol.errors import BadRequest, Forbidden, TooLarge, Unsuppor
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.wire.values import JsonValue, parse_json
 
-__all__ = ["asks_for_json", "check_origin", "read_json"]
+__all__ = ["check_origin", "read_json"]
 
 
 def check_origin(request: HTTPConnection, settings: Settings) -> None:
@@ -35,12 +35,6 @@ def check_origin(request: HTTPConnection, settings: Settings) -> None:
         return
     if origin not in settings.allowed_origins and origin.partition("://")[2] != host:
         raise _foreign(repr(origin))
-
-
-def asks_for_json(request: HTTPConnection) -> bool:
-    """Return whether the client names JSON among what it accepts; `*/*` names nothing."""
-    kinds = (kind.partition(";")[0] for kind in request.headers.get("accept", "").split(","))
-    return "application/json" in {kind.strip().lower() for kind in kinds}
 
 
 def _host_name(host: str) -> str:

@@ -19,10 +19,10 @@ from adk_stream_protocol.wire.chunk_schema import SCHEMA_ID
 from adk_stream_protocol.wire.data_parts import ApprovalStatus
 
 __all__ = [
-    "CHAT_HEADER",
     "CHUNK_SCHEMA_PATH",
-    "EVENT_STREAM",
     "FILE",
+    "REPLY",
+    "REPLY_HEADERS",
     "CallerChat",
     "OperationId",
     "Responses",
@@ -54,16 +54,20 @@ _ERRORS: Final[Mapping[int | str, str]] = {
     "default": "Any other error",
 }
 
-_RETRY: Final = {
-    "retry-after": {
-        "description": "Seconds until the same request may succeed",
-        "schema": {"type": "integer"},
-    }
+
+def _header(about: str, kind: str = "string") -> dict[str, Any]:
+    return {"description": about, "schema": {"type": kind}}
+
+
+_ERROR_HEADERS: Final = {
+    "x-adk-stream-error": _header("The error's code, whatever the body's type"),
+    "x-adk-stream-error-id": _header("The error's id, whatever the body's type"),
 }
-_CODE: Final = {
-    "x-adk-stream-error": {
-        "description": "The error's code, whatever the body's type",
-        "schema": {"type": "string"},
+_RETRY: Final = {"retry-after": _header("Seconds until the same request may succeed", "integer")}
+_SENTENCE: Final = {
+    "schema": {
+        "type": "string",
+        "description": "What was wrong, for a person: unless the client asks for JSON",
     }
 }
 
@@ -90,7 +94,7 @@ def error_responses(*statuses: int, plain: bool = False) -> Responses:
 
     Args:
         statuses: each that the route can give.
-        plain: whether it says them in a plain sentence to whoever does not ask for JSON.
+        plain: whether they are a plain sentence to clients that do not ask for JSON.
     """
     # FastAPI adds a 422 of its own to a route without a default, and no request ever gets that.
     described: tuple[int | str, ...] = (*statuses, "default")
@@ -98,16 +102,14 @@ def error_responses(*statuses: int, plain: bool = False) -> Responses:
 
 
 def _error(status: int | str, *, plain: bool) -> dict[str, Any]:
-    described: dict[str, Any] = {"model": ErrorShape, "description": _ERRORS[status]}
-    headers = {**(_CODE if plain else {}), **(_RETRY if status == 503 else {})}
-    if headers:
-        described["headers"] = headers
-    if plain:
-        sentence = {"schema": {"type": "string", "description": "What was wrong, for a person"}}
+    return {
+        "model": ErrorShape,
+        "description": _ERRORS[status],
+        "headers": {**_ERROR_HEADERS, **(_RETRY if status == 503 else {})},
         # JSON first: a generator that knows only one type per status takes the first. FastAPI
-        # fills it in.
-        described["content"] = {"application/json": {}, "text/plain": sentence}
-    return described
+        # fills in the model there.
+        "content": {"application/json": {}, **({"text/plain": _SENTENCE} if plain else {})},
+    }
 
 
 def with_errors(responses: Responses | None) -> Responses:
@@ -144,7 +146,7 @@ def _inlined(schema: Any, named: Mapping[str, Any]) -> Any:
     }
 
 
-EVENT_STREAM: Final[Mapping[str, Any]] = {
+REPLY: Final[Mapping[str, Any]] = {
     "text/event-stream": {
         "schema": {
             "type": "string",
@@ -165,15 +167,16 @@ EVENT_STREAM: Final[Mapping[str, Any]] = {
                 }
             },
         },
-    }
+    },
+    "text/plain": {
+        "schema": {"type": "string", "description": "With `?stream=text`: the reply's text alone"}
+    },
 }
+"""A reply, as it is streamed."""
 
-
-CHAT_HEADER: Final = {
-    "x-adk-stream-chat": {
-        "description": "The chat's id, for a client that named none",
-        "schema": {"type": "string"},
-    }
+REPLY_HEADERS: Final = {
+    "x-adk-stream-chat": _header("The chat's id, for a client that named none"),
+    "x-resumable-stream-id": _header("What assistant-ui resumes the reply by"),
 }
 
 _BINARY: Final = {"schema": {"type": "string", "format": "binary"}}

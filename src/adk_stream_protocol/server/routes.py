@@ -22,9 +22,9 @@ from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.identity import Identify, user_of
 from adk_stream_protocol.server.openapi import (
-    CHAT_HEADER,
-    EVENT_STREAM,
     FILE,
+    REPLY,
+    REPLY_HEADERS,
     CallerChat,
     Sdk,
     Version,
@@ -108,7 +108,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         response_class=StreamingResponse,
         openapi_extra=json_body(ChatRequestShape),
         responses={
-            200: {"content": EVENT_STREAM, "headers": CHAT_HEADER},
+            200: {"content": REPLY, "headers": REPLY_HEADERS},
             **error_responses(400, 403, 404, 409, 413, 415, 429, 500, 503, plain=True),
         },
     )
@@ -132,7 +132,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         summary="Resume the newest reply from its beginning",
         response_class=StreamingResponse,
         responses={
-            200: {"content": EVENT_STREAM},
+            200: {"content": REPLY},
             204: {"description": "There is none"},
             **error_responses(400, 403, 404, 500, 503, plain=True),
         },
