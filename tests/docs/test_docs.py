@@ -512,7 +512,7 @@ def test_every_route_is_in_the_protocol_and_no_other() -> None:
     assert {(method, path) for method, path in told} == real_routes()
 
 
-def test_every_operation_id_is_told_with_its_route() -> None:
+def test_every_operation_id_is_listed_with_its_route() -> None:
     app = create_app(LlmAgent(name="routes"), settings=Settings())
     real = {
         (f"`{operation['operationId']}`", f"`{method.upper()} {path}`")

@@ -30,29 +30,29 @@ from adk_stream_protocol_client.models import (
 )
 
 
-def said(text: str) -> SendMessageBody:
+def message(text: str) -> SendMessageBody:
     part = SendMessageBodyMessagesItemPartsItem(type_="text")
     part["text"] = text
-    message = SendMessageBodyMessagesItem(
+    item = SendMessageBodyMessagesItem(
         role=SendMessageBodyMessagesItemRole.USER, id=text, parts=[part]
     )
-    return SendMessageBody(id="typed", messages=[message])
+    return SendMessageBody(id="typed", messages=[item])
 
 
 def main(url: str) -> dict[str, object]:
     # Errors of chat routes are a plain sentence unless JSON is asked for.
     client = Client(base_url=url, headers={"Accept": "application/json"})
-    replied = send_message.sync(client=client, body=said("hi"), sdk=SendMessageSdk.AI7)
+    replied = send_message.sync(client=client, body=message("hi"), sdk=SendMessageSdk.AI7)
     chats = list_chats.sync(client=client)
     chat = get_chat.sync("typed", client=client)
-    send_message.sync(client=client, body=said("pay 5"))
+    send_message.sync(client=client, body=message("pay 5"))
     pending = list_approvals.sync(client=client, status=ListApprovalsStatus.PENDING)
     assert isinstance(pending, ApprovalsShape)
-    (asked,) = pending.approvals
+    (approval,) = pending.approvals
     no = DecideApprovalBody(approved=False, reason="Not today.")
-    decided = decide_approval.sync(asked.id, client=client, body=no)
+    decided = decide_approval.sync(approval.id, client=client, body=no)
     again = decide_approval.sync_detailed(
-        asked.id, client=client, body=DecideApprovalBody(approved=True)
+        approval.id, client=client, body=DecideApprovalBody(approved=True)
     )
     audit = export_audit.sync(client=client, arguments=True)
     nowhere = get_chat.sync("nowhere", client=client)
@@ -64,13 +64,13 @@ def main(url: str) -> dict[str, object]:
     assert isinstance(audit, AuditShape)
     assert isinstance(nowhere, ErrorShape)
     assert isinstance(empty, ErrorShape)
-    assert asked.created_at.tzinfo is not None
+    assert approval.created_at.tzinfo is not None
     return {
         "replied": replied,
         "chats": [each.id for each in chats.chats],
         "roles": [message.role for message in chat.messages],
         "parts": [[part.type_ for part in message.parts] for message in chat.messages],
-        "asked": asked.tool_name,
+        "tool": approval.tool_name,
         "decided": decided.status,
         "conflict": again.parsed.status if again.status_code == 409 else None,
         "events": [line.event for line in audit.trail],

@@ -32,13 +32,13 @@ const chats = await client.GET('/api/chats');
 const chat = await client.GET('/api/chats/{chat_id}', { params: { path: { chat_id: 'typed' } } });
 await say('typed', 'pay 5');
 const pending = await client.GET('/api/approvals', { params: { query: { status: 'pending' } } });
-const [asked]: Approval[] = pending.data?.approvals ?? [];
+const [approval]: Approval[] = pending.data?.approvals ?? [];
 const decided = await client.POST('/api/approvals/{approval_id}', {
-  params: { path: { approval_id: asked.id } },
+  params: { path: { approval_id: approval.id } },
   body: { approved: false, reason: 'Not today.' },
 });
 const again = await client.POST('/api/approvals/{approval_id}', {
-  params: { path: { approval_id: asked.id } },
+  params: { path: { approval_id: approval.id } },
   body: { approved: true },
 });
 // The refusal is the approval as it is, and typed so.
@@ -78,7 +78,7 @@ console.log(
     chats: chats.data?.chats.map(each => each.id),
     roles: chat.data?.messages.map(message => message.role),
     parts: chat.data?.messages.map(message => message.parts.map(part => part.type)),
-    asked: asked.toolName,
+    tool: approval.toolName,
     decided: decided.data?.status,
     conflict,
     events,

@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -53,16 +52,17 @@ async def described(stage: Stage, folder: Path) -> Path:
     return path
 
 
-def check_story(told: dict[str, Any]) -> None:
-    """Check what a client saw of the story that both tell."""
-    replied = told.pop("replied")
+def check_story(printed: str) -> None:
+    """Check what a client saw; both do the same."""
+    seen = json.loads(printed)
+    replied = seen.pop("replied")
     assert '"type":"text-delta"' in replied
     assert replied.endswith("data: [DONE]\n\n")
-    assert told == {
+    assert seen == {
         "chats": ["typed"],
         "roles": ["user", "assistant"],
         "parts": [["text"], ["step-start", "text"]],
-        "asked": "pay",
+        "tool": "pay",
         "decided": "denied",
         "conflict": "denied",
         "events": ["open", "deny"],
@@ -88,9 +88,9 @@ async def test_a_client_of_openapi_typescript_compiles_and_runs(tmp_path: Path) 
         description = await described(stage, tmp_path)
         await run(node, tools[0], description, "--output", "schema.d.ts", cwd=tmp_path)
         await run(node, tools[1], "--project", tmp_path, cwd=tmp_path)
-        told = await run(node, "built/client.js", stage.url, cwd=tmp_path)
+        printed = await run(node, "built/client.js", stage.url, cwd=tmp_path)
         assert not stage.payments
-    check_story(json.loads(told))
+    check_story(printed)
 
 
 async def test_a_client_of_openapi_python_client_is_typed_and_runs(tmp_path: Path) -> None:
@@ -109,6 +109,6 @@ async def test_a_client_of_openapi_python_client_is_typed_and_runs(tmp_path: Pat
         # The frame around the models and calls is the generator's own, and not checked.
         checked: list[str | Path] = ["client.py", "example.py", package / "api", package / "models"]
         await run(*mypy, "--follow-imports", "silent", *checked, cwd=tmp_path)
-        told = await run(sys.executable, "client.py", stage.url, cwd=tmp_path)
+        printed = await run(sys.executable, "client.py", stage.url, cwd=tmp_path)
         assert not stage.payments
-    check_story(json.loads(told))
+    check_story(printed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -26,7 +27,7 @@ from adk_stream_protocol.errors import StoreLost
 from adk_stream_protocol.playback import Playlist
 from adk_stream_protocol.server.openapi import CHUNK_SCHEMA_PATH
 from adk_stream_protocol.server.replay import create_replay
-from adk_stream_protocol.wire.chunk_schema import chunk_schema
+from adk_stream_protocol.wire.chunk_schema import SCHEMA_ID, chunk_schema
 from adk_stream_protocol.wire.data_parts import ApprovalStatus
 from support.openapi import Contract, Operation
 from support.stage import Answered, Stage, staged, user_by_header, user_message
@@ -107,6 +108,18 @@ def test_errors_of_chat_routes_can_also_be_a_sentence(operation: Operation) -> N
 
 
 @every_operation
+def test_every_event_stream_names_the_schema_of_its_chunks(operation: Operation) -> None:
+    for described in operation.described["responses"].values():
+        stream = described.get("content", {}).get("text/event-stream")
+        if stream is not None:
+            data = stream["itemSchema"]["properties"]["data"]
+            assert data["contentMediaType"] == "application/json"
+            for text in (stream["schema"]["description"], data["contentSchema"]["$comment"]):
+                assert SCHEMA_ID in text
+                assert CHUNK_SCHEMA_PATH in text
+
+
+@every_operation
 def test_every_operation_is_named_by_hand_and_summed_up(operation: Operation) -> None:
     assert operation.described["summary"]
     assert operation.described["tags"]
@@ -173,16 +186,16 @@ def body_schema(operation_id: str) -> Draft202012Validator:
     return Draft202012Validator(content["application/json"]["schema"])
 
 
-SAID = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
+MESSAGE = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 BODIES: list[dict[str, Any]] = [
-    {"id": "c", "messages": [SAID]},
-    {"id": "c", "messages": [SAID], "trigger": "submit-message", "messageId": "u1"},
-    {"id": "c", "messages": [SAID], "surprise": {"of": ["the page"]}},
+    {"id": "c", "messages": [MESSAGE]},
+    {"id": "c", "messages": [MESSAGE], "trigger": "submit-message", "messageId": "u1"},
+    {"id": "c", "messages": [MESSAGE], "surprise": {"of": ["the page"]}},
     {"messages": [{"role": "user", "content": "hi"}]},
     {"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]},
-    {"messages": [{**SAID, "metadata": {"at": 1}, "createdAt": "2026-11-01"}]},
-    {"id": "c", "message": SAID},
-    {"id": "c", "message": SAID, "parentId": None, "busy": "queue"},
+    {"messages": [{**MESSAGE, "metadata": {"at": 1}, "createdAt": "2026-11-01"}]},
+    {"id": "c", "message": MESSAGE},
+    {"id": "c", "message": MESSAGE, "parentId": None, "busy": "queue"},
     {"id": "c", "trigger": "regenerate-message", "messageId": "m1"},
     {"prompt": "hi"},
 ]
@@ -204,10 +217,10 @@ def test_the_described_body_takes_what_clients_send(
         {"messages": [{"parts": []}]},
         {"messages": [{"role": "robot", "parts": []}]},
         {"messages": [{"role": "user", "parts": [{"text": "hi"}]}]},
-        {"messages": [SAID], "trigger": "shout"},
-        {"messages": [SAID], "busy": "later"},
-        {"messages": [SAID], "id": ""},
-        {"messages": [SAID], "parentId": 1},
+        {"messages": [MESSAGE], "trigger": "shout"},
+        {"messages": [MESSAGE], "busy": "later"},
+        {"messages": [MESSAGE], "id": ""},
+        {"messages": [MESSAGE], "parentId": 1},
         {"prompt": ["hi"]},
     ],
     ids=str,
@@ -220,7 +233,7 @@ def test_the_described_body_refuses_what_makes_no_sense(body: object) -> None:
 
 
 def identify(request: HTTPConnection) -> str | None:
-    """Name the user by a header, or break as told there."""
+    """Name the user by a header; fail for two of the names."""
     match request.headers.get("x-user"):
         case "breaks":
             raise RuntimeError("SECRET directory")
@@ -268,6 +281,8 @@ async def talk(stage: Stage, contract: Contract) -> None:
         body = {"id": chat, "messages": [user_message(text, message_id)]}
         return Answered.of(await ask("POST", path, json=body))
 
+    empty = await ask("GET", "/api/audit", headers={"accept": "application/json"})
+    assert empty.json() == {"trail": []}
     for path, chat in (("/api/chat", MINE), ("/stream", "other")):
         await ask("GET", f"{path}/{chat}/stream")
         await say(path, chat, "hi", f"first of {chat}")
@@ -288,8 +303,8 @@ async def talk(stage: Stage, contract: Contract) -> None:
         await stage.http.delete("/api/chats/busy")
         stage.more = anyio.Event()
 
-    asked = await say("/api/chat", MINE, "pay 5")
-    approval = f"/api/approvals/{asked.approvals[0]}"
+    held = await say("/api/chat", MINE, "pay 5")
+    approval = f"/api/approvals/{held.approvals[0]}"
     await ask("GET", "/api/approvals?status=pending")
     await ask("GET", approval)
     await ask("POST", "/api/approvals/nobody", json={"approved": True})
@@ -299,11 +314,9 @@ async def talk(stage: Stage, contract: Contract) -> None:
     await ask("POST", approval, json={"approved": False})
     await ask("GET", f"{approval}/trail")
     await ask("GET", "/api/audit?arguments=true")
-    both = [
-        await ask("GET", "/api/audit", headers={"accept": kind})
-        for kind in ("application/json", "*/*")
-    ]
-    assert [json_line(line) for line in both[1].text.splitlines()] == both[0].json()["trail"]
+    whole = await ask("GET", "/api/audit", headers={"accept": "text/html, application/json;q=0.9"})
+    lines = await ask("GET", "/api/audit", headers={"accept": "*/*"})
+    assert whole.json() == {"trail": [json.loads(line) for line in lines.text.splitlines()]}
     slow = await say("/api/chat", MINE, "pay slowly")
     lost = f"/api/approvals/{slow.approvals[0]}"
     await ask("POST", lost, json={"approved": True})
@@ -315,14 +328,10 @@ async def talk(stage: Stage, contract: Contract) -> None:
     for profile in ("ai-sdk", "adk"):
         await ask("GET", f"/api/chats/{MINE}?profile={profile}&sdk=7")
     await ask("GET", f"/api/chats/{MINE}/artifacts/note.md?version=0")
-    await ask("GET", CHUNK_SCHEMA_PATH)
+    assert (await ask("GET", CHUNK_SCHEMA_PATH)).json() == chunk_schema()
     for path in ("/healthz", "/readyz", "/metrics"):
         await ask("GET", path)
     await ask("DELETE", "/api/chats/other")
-
-
-def json_line(line: str) -> object:
-    return httpx.Response(200, text=line).json()
 
 
 async def down(contract: Contract) -> None:

@@ -89,11 +89,11 @@ def test_every_recorded_chunk_is_valid(path: Path) -> None:
 def recorded(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the chunks of a file; the seeds' ones have envelopes, of which some hold none."""
     for line in path.read_text("utf-8").splitlines():
-        told = json.loads(line) if line else None
-        if isinstance(told, dict) and "direction" in told:
-            told = told["data"] if told["direction"] == "in" else None
-        if isinstance(told, dict):
-            yield told
+        item = json.loads(line) if line else None
+        if isinstance(item, dict) and "direction" in item:
+            item = item["data"] if item["direction"] == "in" else None
+        if isinstance(item, dict):
+            yield item
 
 
 def test_the_recordings_hold_chunks() -> None:

@@ -35,10 +35,10 @@ _BROKEN: Final = 500
 
 
 class FaultRoute(APIRoute):
-    """A route that answers every fault with `{"error": {"code", "message", "id"}}`, and says so.
+    """A route that answers every fault with `{"error": {"code", "message", "id"}}`.
 
-    The routes bring it along, so that they work the same inside anyone's app. Its name is its
-    operation id.
+    The routes bring it along, so that they work the same inside anyone's app. In OpenAPI it has
+    the schema of errors, and its name as the operation id.
     """
 
     def __init__(

@@ -113,11 +113,9 @@ def _error(status: int | str, *, plain: bool) -> dict[str, Any]:
 
 
 def with_errors(responses: Responses | None) -> Responses:
-    """Return the responses of a route, with the error that each can give at least."""
-    return {
-        **(responses or {}),
-        **({} if responses and "default" in responses else error_responses()),
-    }
+    """Return the responses of a route, with a default error if they have none."""
+    given = responses or {}
+    return given if "default" in given else {**given, **error_responses()}
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
@@ -129,9 +127,10 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _inlined(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return a schema without references: FastAPI adds no components for a body of our own.
+    """Return a schema without references and titles.
 
-    Nor are there names: a generator that meets the same twice gives up.
+    FastAPI adds no components for a body that it does not parse, and openapi-python-client drops
+    an operation whose schemas have the same title twice.
     """
     if isinstance(schema, list):
         return [_inlined(item, named) for item in schema]
@@ -155,7 +154,8 @@ REPLY: Final[Mapping[str, Any]] = {
                 f"The JSON Schema of a chunk, `{SCHEMA_ID}`, is at `{CHUNK_SCHEMA_PATH}`."
             ),
         },
-        # As FastAPI describes its own streams; OpenAPI has the word since 3.2.
+        # As FastAPI describes its own streams, and OpenAPI since 3.2. Not a `$ref`: generators
+        # would try to fetch it, also for a description that was saved in a file.
         "itemSchema": {
             "type": "object",
             "required": ["data"],
@@ -181,7 +181,7 @@ REPLY_HEADERS: Final = {
 
 _BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 FILE: Final = {"application/octet-stream": _BINARY, "*/*": _BINARY}
-"""A file of any type. Generators know the first as bytes."""
+"""A file of any type. Generators take the first for bytes."""
 
 
 def json_lines(model: type[BaseModel]) -> dict[str, Any]:
@@ -192,12 +192,12 @@ def json_lines(model: type[BaseModel]) -> dict[str, Any]:
     return {"application/x-ndjson": {"schema": schema, "itemSchema": line}}
 
 
-# Parameters. What they must be is checked by the routes, which say so with codes of their own.
+# Parameters are texts here: the routes check them, and refuse them with codes of their own.
 
 Sdk: TypeAlias = Annotated[
     str | None,
     Query(description="The line of the AI SDK that the client has; 6 also fits 7"),
-    # Generators cannot make names of digits.
+    # Generators make no good names of digits.
     WithJsonSchema({"type": "string", "enum": ["6", "7"], "x-enum-varnames": ["AI6", "AI7"]}),
 ]
 CallerChat: TypeAlias = Annotated[

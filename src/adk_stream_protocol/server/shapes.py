@@ -1,7 +1,7 @@
 """The JSON shapes of the API, for OpenAPI; the routes themselves read and build plain objects.
 
-To add a field, add it to its shape. `| None = None` means here: it may be absent. Where it may also
-be null, its JSON Schema is given.
+To add a field, add it to its shape. A field with `| None = None` may be absent, and is never null.
+One that may be null has its JSON Schema beside it: see `ChatRequestShape.parentId`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 def _as_on_the_wire(schema: dict[str, Any]) -> None:
     """Make optional properties what they are on the wire: absent, never null."""
     for described in schema.get("properties", {}).values():
-        # Generators would name types by it: it is the property's name in capitals.
+        # Pydantic's are the names again; generators would name types by them.
         described.pop("title", None)
         if "default" in described and described["default"] is None:
             del described["default"]
@@ -44,14 +44,14 @@ def _as_on_the_wire(schema: dict[str, Any]) -> None:
 
 
 class _Shape(BaseModel):
-    # Objects may always have more fields than are listed. Where that is said in so many words,
-    # openapi-typescript adds an index signature: then no wrong name is an error any more, unions
-    # cannot be told apart, and no interface fits, such as the AI SDK's `UIMessage`.
+    # Any object may have more fields than are listed. With an explicit `additionalProperties`,
+    # openapi-typescript adds an index signature: then a wrong name is no error any more, unions
+    # cannot be narrowed, and no interface fits, such as the AI SDK's `UIMessage`.
     model_config = ConfigDict(json_schema_extra=_as_on_the_wire)
 
 
 class _OpenShape(_Shape):
-    """What has fields that only its sender knows."""
+    """An object whose other fields matter to whoever sent it."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -321,8 +321,8 @@ class EventTranslator:
         """Yield what was understood of the user's voice so far."""
         heard = event.input_transcription
         if heard is not None and heard.text:
-            told = TranscriptionData("input", heard.text, final=not event.partial)
-            yield data_chunk(told, transient=True)
+            part = TranscriptionData("input", heard.text, final=not event.partial)
+            yield data_chunk(part, transient=True)
 
     def _spoken(self, event: Event, lane: Lane) -> Iterator[Entry]:
         """Yield the words of what the model says aloud: they are the answer's text."""

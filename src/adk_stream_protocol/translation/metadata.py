@@ -164,9 +164,9 @@ def _details(grounding: types.GroundingMetadata) -> Iterator[Chunk]:
         )
         details = as_object(jsonable(dumped))
         # Gemini's own types say what the fields are.
-        told = GroundingData(
+        part = GroundingData(
             cast("Sequence[JsonObject] | None", details.get("groundingSupports")),
             cast("JsonObject | None", details.get("searchEntryPoint")),
             cast("Sequence[str] | None", details.get("webSearchQueries")),
         )
-        yield data_chunk(told)
+        yield data_chunk(part)
