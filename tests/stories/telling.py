@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from support.chunk_schema import check_chunk
 from support.joining import joined
 from support.socket import Socket, opened
 from support.stage import Answered, Stage, user_message
@@ -41,6 +42,7 @@ class Running:
     more: anyio.Event = field(default_factory=anyio.Event)
 
     def add(self, chunk: dict[str, Any]) -> None:
+        check_chunk(chunk)
         self.chunks.append(chunk)
         self._tell()
 

@@ -22,8 +22,10 @@ from adk_stream_protocol.held_calls.browser_tool import BrowserTool
 from adk_stream_protocol.held_calls.deciders import MayDecide
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.ports import Stores
+from adk_stream_protocol.server.identity import Identify
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
+from support.chunk_schema import check_chunk
 from support.scripted import Script, ScriptedModel, call, thought
 from support.serving import serving
 
@@ -227,7 +229,10 @@ class Answered:
 
 def _chunks(text: str) -> list[dict[str, Any]]:
     lines = (line.removeprefix("data: ") for line in text.split("\n") if line.startswith("data: {"))
-    return [json.loads(line) for line in lines]
+    chunks = [json.loads(line) for line in lines]
+    for chunk in chunks:
+        check_chunk(chunk)
+    return chunks
 
 
 _count = iter(range(1, 1_000_000))
@@ -256,6 +261,7 @@ async def staged(
     stores: Stores | None = None,
     cut_off: bool = False,
     may_decide: MayDecide | None = None,
+    identify: Identify = user_by_header,
 ) -> AsyncIterator[Stage]:
     """Serve a stage with uvicorn on loopback.
 
@@ -268,7 +274,7 @@ async def staged(
     app = create_app(
         agent,
         tools=rules,
-        identify=user_by_header,
+        identify=identify,
         settings=settings
         or dataclasses.replace(Settings(), keep_alive_seconds=5.0, drain_seconds=drain),
         services=services,

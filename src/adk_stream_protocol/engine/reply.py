@@ -12,13 +12,13 @@ from adk_stream_protocol.engine.readers import Readers
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
 from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_topic
 from adk_stream_protocol.wire.chunks import (
-    DataChunk,
     ErrorChunk,
     FinishChunk,
     StartChunk,
     ToolOutputAvailableChunk,
     ToolOutputErrorChunk,
 )
+from adk_stream_protocol.wire.data_parts import SteeredData, data_chunk
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonObject
 
@@ -197,9 +197,8 @@ class _SteeredReply(Reply):
             for entry in batch.entries if not self._is_quiet else ():
                 if isinstance(entry, StartChunk) and entry.message_id in self.has:
                     self._is_quiet = True
-                    heard = DataChunk(
-                        "adk-steered", {"messageId": entry.message_id}, transient=True
-                    )
+                    told = SteeredData(entry.message_id or "")
+                    heard = data_chunk(told, transient=True)
                     end = (FinishChunk("stop"),) if batch.ended else ()
                     return Batch((heard, *end), batch.ended)
             if not self._is_quiet:

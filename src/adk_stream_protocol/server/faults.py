@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -24,6 +25,7 @@ from adk_stream_protocol.errors import (
     Draining,
     trace_of,
 )
+from adk_stream_protocol.server.openapi import OperationId, Responses, with_errors
 
 __all__ = ["FaultRoute", "fault_response", "fault_text"]
 
@@ -35,8 +37,30 @@ _BROKEN: Final = 500
 class FaultRoute(APIRoute):
     """A route that answers every fault with `{"error": {"code", "message", "id"}}`.
 
-    The routes bring it along, so that they work the same inside anyone's app.
+    The routes bring it along, so that they work the same inside anyone's app. In OpenAPI it has
+    the schema of errors, and its name as the operation id.
     """
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        responses: Responses | None = None,
+        generate_unique_id_function: Callable[[APIRoute], str] | DefaultPlaceholder | None = None,
+        **options: Any,
+    ) -> None:
+        # Older versions of FastAPI make a route anew for each router that it is included in.
+        named = generate_unique_id_function
+        super().__init__(
+            path,
+            endpoint,
+            responses=with_errors(responses),
+            generate_unique_id_function=(
+                named if isinstance(named, OperationId) else OperationId(path)
+            ),
+            **options,
+        )
 
     @override
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

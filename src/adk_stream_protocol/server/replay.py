@@ -51,6 +51,7 @@ def create_replay(
 
 def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile) -> APIRouter:
     router = APIRouter(route_class=FaultRoute)
+    suffix = "" if profile == "ai-sdk" else "Adk"
     streaming = partial(EventStream, keep_alive=settings.keep_alive_seconds, meters=Meters())
 
     def streamed(reply: PlayedReply) -> Response:
@@ -61,20 +62,20 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
             reply.recorded = replace(reply.recorded, chunks=chunks)
         return streaming(reply, AS_RECORDED)
 
-    @router.post(path)
+    @router.post(path, name=f"sendMessage{suffix}")
     async def send(request: Request, chat: str | None = Query(None)) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
         return streamed(player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile))
 
-    @router.get(f"{path}/{{chat_id}}/stream")
+    @router.get(f"{path}/{{chat_id}}/stream", name=f"resumeReply{suffix}")
     async def resume(request: Request, chat_id: str) -> Response:
         check_origin(request, settings)
         reply = player.resume(parse_chat_id(chat_id), profile)
         return Response(status_code=204) if reply is None else streamed(reply)
 
-    @router.post(f"{path}/{{chat_id}}/stop")
+    @router.post(f"{path}/{{chat_id}}/stop", name=f"stopReply{suffix}")
     async def stop(request: Request, chat_id: str) -> JSONResponse:
         check_origin(request, settings)
         parse_chat_id(chat_id)
@@ -87,13 +88,13 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
 def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
     router = APIRouter(route_class=FaultRoute)
 
-    @router.get("/api/chats")
+    @router.get("/api/chats", name="listChats")
     async def chats(request: Request) -> JSONResponse:
         check_origin(request, settings)
         newest = sorted(playlist.chats.values(), key=lambda chat: chat.updated_at, reverse=True)
         return JSONResponse({"chats": [_chat(chat) for chat in newest]})
 
-    @router.get("/api/chats/{chat_id}")
+    @router.get("/api/chats/{chat_id}", name="getChat")
     async def chat(request: Request, chat_id: str) -> JSONResponse:
         check_origin(request, settings)
         found = playlist.chats.get(chat_id)
@@ -103,16 +104,16 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
         return JSONResponse({**_chat(found), "messages": messages})
 
     # What the page asks for as well.
-    @router.get("/api/approvals")
+    @router.get("/api/approvals", name="listApprovals")
     async def approvals(request: Request) -> JSONResponse:
         check_origin(request, settings)
         return JSONResponse({"approvals": []})
 
-    @router.get("/healthz")
+    @router.get("/healthz", name="getHealth")
     async def healthz() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz")
+    @router.get("/readyz", name="getReadiness")
     async def readyz() -> JSONResponse:
         return JSONResponse({"status": "ready"})
 

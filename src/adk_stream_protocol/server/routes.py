@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, cast
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import HTTPConnection
 from starlette.responses import Response, StreamingResponse
@@ -21,9 +21,24 @@ from adk_stream_protocol.identifiers import UserId
 from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.identity import Identify, user_of
+from adk_stream_protocol.server.openapi import (
+    FILE,
+    REPLY,
+    REPLY_HEADERS,
+    CallerChat,
+    Sdk,
+    Version,
+    error_responses,
+    json_body,
+)
 from adk_stream_protocol.server.recorder import Recorder, taken
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
+from adk_stream_protocol.server.shapes import (
+    ChatRequestShape,
+    ChatShape,
+    ChatsShape,
+    StoppedShape,
+)
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.cards import time_text
 from adk_stream_protocol.transports.sse import EventStream
@@ -81,20 +96,23 @@ class Service:
 def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     """Return the routes of one profile: send, resume, stop."""
     router = APIRouter(tags=[f"chat ({profile})"], route_class=FaultRoute)
+    suffix = "" if profile == "ai-sdk" else "Adk"
     streaming = partial(
         EventStream, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
     )
 
     @router.post(
         path,
+        name=f"sendMessage{suffix}",
         summary="Say something, answer held calls, edit or regenerate",
         response_class=StreamingResponse,
-        openapi_extra={"requestBody": CHAT_BODY},
-        responses={200: {"content": {"text/event-stream": {}}}},
+        openapi_extra=json_body(ChatRequestShape),
+        responses={
+            200: {"content": REPLY, "headers": REPLY_HEADERS},
+            **error_responses(400, 403, 404, 409, 413, 415, 429, 500, 503, plain=True),
+        },
     )
-    async def send(
-        request: Request, sdk: str | None = Query(None), chat: str | None = Query(None)
-    ) -> Response:
+    async def send(request: Request, sdk: Sdk = None, chat: CallerChat = None) -> Response:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
         asked = parse_request(await read_json(request, service.settings))
@@ -110,11 +128,16 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
 
     @router.get(
         f"{path}/{{chat_id}}/stream",
+        name=f"resumeReply{suffix}",
         summary="Resume the newest reply from its beginning",
         response_class=StreamingResponse,
-        responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "None"}},
+        responses={
+            200: {"content": REPLY},
+            204: {"description": "There is none"},
+            **error_responses(400, 403, 404, 500, 503, plain=True),
+        },
     )
-    async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:
+    async def resume(request: Request, chat_id: str, sdk: Sdk = None) -> Response:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
         chat = parse_chat_id(chat_id)
@@ -129,8 +152,10 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
 
     @router.post(
         f"{path}/{{chat_id}}/stop",
+        name=f"stopReply{suffix}",
         summary="Stop the running reply, or give up what waits",
         response_model=StoppedShape,
+        responses=error_responses(400, 403, 404, 500, 503, plain=True),
     )
     async def stop(request: Request, chat_id: str) -> JSONResponse:
         user = await service.user(request)
@@ -146,20 +171,30 @@ def history_routes(service: Service) -> APIRouter:
     """Return the routes of chats and their messages."""
     router = APIRouter(tags=["chats"], route_class=FaultRoute)
 
-    @router.get("/api/chats", summary="List the chats", response_model=ChatsShape)
+    @router.get(
+        "/api/chats",
+        name="listChats",
+        summary="List the chats",
+        response_model=ChatsShape,
+        responses=error_responses(403, 500, 503),
+    )
     async def chats(request: Request) -> JSONResponse:
         user = await service.user(request)
         found = await service.conversations.chats(user)
         return JSONResponse({"chats": [_chat(info) for info in found]})
 
     @router.get(
-        "/api/chats/{chat_id}", summary="Read a chat with its messages", response_model=ChatShape
+        "/api/chats/{chat_id}",
+        name="getChat",
+        summary="Read a chat with its messages",
+        response_model=ChatShape,
+        responses=error_responses(400, 403, 404, 500, 503),
     )
     async def chat(
         request: Request,
         chat_id: str,
         profile: Literal["ai-sdk", "adk"] = "ai-sdk",
-        sdk: str | None = Query(None),
+        sdk: Sdk = None,
     ) -> JSONResponse:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
@@ -172,11 +207,16 @@ def history_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/api/chats/{chat_id}/artifacts/{filename:path}",
+        name="getArtifact",
         summary="Download a file that the agent saved",
         response_class=StreamingResponse,
+        responses={
+            200: {"content": FILE, "description": "The file, with its own content type"},
+            **error_responses(400, 403, 404, 500, 503),
+        },
     )
     async def artifact(
-        request: Request, chat_id: str, filename: str, version: int | None = Query(None, ge=0)
+        request: Request, chat_id: str, filename: str, version: Version = None
     ) -> Response:
         user = await service.user(request)
         data, kind = await service.conversations.artifact(
@@ -186,7 +226,13 @@ def history_routes(service: Service) -> APIRouter:
         headers = {"content-disposition": "attachment", "x-content-type-options": "nosniff"}
         return Response(data, media_type=kind, headers=headers)
 
-    @router.delete("/api/chats/{chat_id}", summary="Delete a chat", status_code=204)
+    @router.delete(
+        "/api/chats/{chat_id}",
+        name="deleteChat",
+        summary="Delete a chat",
+        status_code=204,
+        responses=error_responses(400, 403, 404, 500, 503),
+    )
     async def delete(request: Request, chat_id: str) -> Response:
         user = await service.user(request)
         await service.conversations.delete(parse_chat_id(chat_id), user)

@@ -50,6 +50,7 @@ from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.probes import Probe
 from adk_stream_protocol.server.recorder import Recorder
 from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
+from adk_stream_protocol.server.schema_routes import schema_routes
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.sockets import socket_routes
 from adk_stream_protocol.stores.memory import memory_stores
@@ -141,6 +142,7 @@ def _router(service: Service) -> APIRouter:
         history_routes(service),
         approval_routes(service),
         audit_routes(service),
+        schema_routes(),
         health_routes(conversations.turns, answering),
         metrics_routes(readings, service.settings),
     ):

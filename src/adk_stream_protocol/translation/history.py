@@ -21,7 +21,8 @@ from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.wire.assembler import assemble
-from adk_stream_protocol.wire.chunks import DataChunk, SteeringMessageChunk, fit
+from adk_stream_protocol.wire.chunks import SteeringMessageChunk, fit
+from adk_stream_protocol.wire.data_parts import ErrorData, data_chunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import Audience
@@ -340,9 +341,7 @@ def messages_of(
         # Unlike an approval, a message in the middle of another is no part that v6 knows.
         entries = [_fit_steering(entry, audience) for entry in entries]
         if translator.failed:
-            entries += translator.show(
-                DataChunk("adk-error", {"message": "This reply ended with an error."})
-            )
+            entries += translator.show(data_chunk(ErrorData("This reply ended with an error.")))
         entries += translator.finish()
         message = assemble(reader.render(entries))
         if message.parts:

@@ -54,6 +54,7 @@ __all__ = [
     "fit",
     "parse_chunk",
     "to_json",
+    "wire_name",
 ]
 
 FinishReason: TypeAlias = Literal[
@@ -65,7 +66,7 @@ ProviderMetadata: TypeAlias = Mapping[str, JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class StartChunk:
-    """The reply begins; the same `message_id` again continues that message."""
+    """The reply begins; the same message id again continues that message."""
 
     type: ClassVar[str] = "start"
     message_id: str | None = None
@@ -83,7 +84,7 @@ class FinishChunk:
 
 @dataclass(frozen=True, slots=True)
 class AbortChunk:
-    """The reply was stopped. `reason` is newer than 6.0.0, so `fit` drops it for v6."""
+    """The reply was stopped. `reason` is newer than 6.0.0 and not sent to v6."""
 
     type: ClassVar[str] = "abort"
     reason: str | None = None
@@ -310,7 +311,7 @@ class ToolInputErrorChunk:
 
 @dataclass(frozen=True, slots=True)
 class ToolApprovalRequestChunk:
-    """The call waits for a person. `reason` and `is_automatic` are v7's."""
+    """The call waits for a person. The reason, and that it was automatic, only v7 is told."""
 
     type: ClassVar[str] = "tool-approval-request"
     approval_id: str
@@ -405,7 +406,8 @@ class _Field:
     """What stands before its value in JSON."""
 
 
-def _camel(name: str) -> str:
+def wire_name(name: str) -> str:
+    """Return the name under which a field of a chunk or of a data part is written."""
     head, *tail = name.split("_")
     return head + "".join(word.capitalize() for word in tail)
 
@@ -414,7 +416,7 @@ def _fields_of(kind: type[Chunk]) -> tuple[_Field, ...]:
     return tuple(
         _Field(field.name, key, field.default is dataclasses.MISSING, lead=f',"{key}":')
         for field in dataclasses.fields(kind)
-        for key in [_camel(field.name)]
+        for key in [wire_name(field.name)]
         if not (kind is DataChunk and field.name == "name")
     )
 
