@@ -186,7 +186,7 @@ class TranscriptionData:
 
 @dataclass(frozen=True, slots=True)
 class SteeringData:
-    """What the user sent into the running reply; its id is the message's. `wire.chunks` makes it."""
+    """What the user sent into the running reply; its id is the message's."""
 
     name: ClassVar[str] = "adk-steering"
     parts: Sequence[JsonObject]
