@@ -152,7 +152,7 @@ async def test_an_unknown_sdk_is_told_so(stage: Stage) -> None:
         "/api/chat?sdk=5", content=said(), headers={"content-type": "application/json"}
     )
     assert response.status_code == 400
-    assert response.json()["error"]["code"] == "bad_sdk"
+    assert response.headers["x-adk-stream-error"] == "bad_sdk"
 
 
 async def test_only_v7_is_sent_what_only_v7_knows(stage: Stage) -> None:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.playback import Playlist, RecordedChat
-from adk_stream_protocol.server.faults import FaultRoute
+from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.player import AS_RECORDED, Pace, PlayedReply, Player
@@ -50,7 +50,7 @@ def create_replay(
 
 
 def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile) -> APIRouter:
-    router = APIRouter(route_class=FaultRoute)
+    router = APIRouter(route_class=ChatFaultRoute)
     streaming = partial(EventStream, keep_alive=settings.keep_alive_seconds, meters=Meters())
 
     def streamed(reply: PlayedReply) -> Response:

@@ -18,8 +18,9 @@ from adk_stream_protocol.engine.sessions import ChatInfo
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.held_calls.policy import Policy
 from adk_stream_protocol.identifiers import UserId
-from adk_stream_protocol.server.faults import FaultRoute
+from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
+from adk_stream_protocol.server.headers import CHAT, RESUMABLE, header_text
 from adk_stream_protocol.server.identity import Identify, user_of
 from adk_stream_protocol.server.recorder import Recorder, taken
 from adk_stream_protocol.server.settings import Settings
@@ -80,7 +81,7 @@ class Service:
 
 def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     """Return the routes of one profile: send, resume, stop."""
-    router = APIRouter(tags=[f"chat ({profile})"], route_class=FaultRoute)
+    router = APIRouter(tags=[f"chat ({profile})"], route_class=ChatFaultRoute)
     streaming = partial(
         EventStream, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
     )
@@ -105,7 +106,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
             via = service.via(request, "chat")
             reply = await service.conversations.submit(asked, user, via=via)
         response = streaming(reply, audience, tape=tape)
-        response.headers["x-adk-stream-chat"] = reply.chat_id.encode("utf-8").decode("latin-1")
+        response.headers[CHAT] = response.headers[RESUMABLE] = header_text(reply.chat_id)
         return response
 
     @router.get(

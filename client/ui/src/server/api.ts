@@ -113,18 +113,35 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
     throw new Unreachable('The server does not answer.');
   }
   if (response.ok) return response;
-  // A proxy answers for a server that is not there.
-  if ([502, 503, 504].includes(response.status)) throw new Unreachable('The server does not answer.');
-  throw refusalOf(response.status, await response.text());
+  throw await refusalOf(response);
 }
 
-/** Reads the body of an error. */
-export function refusalOf(status: number, body: string): Refusal {
+/** Is `fetch` for transports, which keep nothing of a refusal but its text. */
+export const fetchReply: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init);
+  if (response.ok) return response;
+  throw await refusalOf(response);
+};
+
+/** Reads what a response that is not ok means: its code and id are in headers, on every route. */
+export async function refusalOf(response: Response): Promise<Refusal | Unreachable> {
+  const { status, headers } = response;
+  // A proxy answers for a server that is not there.
+  if ([502, 503, 504].includes(status)) return new Unreachable('The server does not answer.');
+  const code = headers.get('x-adk-stream-error');
+  if (code === null) return new Refusal(`The server answered ${status}.`, status, undefined, undefined);
+  const text = messageOf(await response.text());
+  const id = headers.get('x-adk-stream-error-id') ?? undefined;
+  // Where the server is to blame, its message names the id itself.
+  return new Refusal(text, status, code, id !== undefined && text.includes(id) ? undefined : id);
+}
+
+/** Reads the body of an error: chat routes send the message alone, the others JSON. */
+function messageOf(body: string): string {
   try {
-    const { error } = JSON.parse(body) as { error: { message: string; code: string; id: string } };
-    return new Refusal(error.message, status, error.code, error.id);
+    return (JSON.parse(body) as { error: { message: string } }).error.message;
   } catch {
-    return new Refusal(`The server answered ${status}.`, status, undefined, undefined);
+    return body;
   }
 }
 
@@ -168,10 +185,9 @@ export async function decide(id: string, verdict: Verdict, decisionId: string): 
     throw new Unreachable('The server does not answer.');
   });
   if (response.ok) return response.json() as Promise<Approval>;
-  const body = await response.text();
-  const told = response.status === 409 ? (JSON.parse(body) as Partial<Approval>) : {};
+  const told = response.status === 409 ? ((await response.clone().json()) as Partial<Approval>) : {};
   if (told.status !== undefined) return told as Approval;
-  throw refusalOf(response.status, body);
+  throw await refusalOf(response);
 }
 
 export const stop = async (id: string, profile: Profile): Promise<void> => {
