@@ -26,15 +26,16 @@ from adk_stream_protocol.errors import (
     BadRequest,
     ClientFault,
     Draining,
+    ReplyFailed,
     trace_of,
 )
 from adk_stream_protocol.server.headers import ERROR_CODE, ERROR_ID
 
-__all__ = ["ChatFaultRoute", "FaultRoute", "fault_response", "fault_text"]
+__all__ = ["ChatFaultRoute", "FaultRoute", "fault_response", "fault_text", "prefers_text"]
 
 logger = logging.getLogger(__name__)
 
-_BROKEN: Final = 500
+_INTERNAL: Final = "internal"
 
 
 class FaultRoute(APIRoute):
@@ -63,11 +64,8 @@ class FaultRoute(APIRoute):
                 fault: Exception = _bad_parameters(error)
             except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
                 fault = error
-            accepted = list(_accepted(request))
-            is_text = not any(map(_is_json, accepted)) and (
-                self.text_by_default or _is_text_only(accepted)
-            )
-            return fault_response(fault, as_text=is_text)
+            as_text = prefers_text(request, by_default=self.text_by_default)
+            return fault_response(fault, as_text=as_text)
 
         return guarded
 
@@ -76,6 +74,17 @@ class ChatFaultRoute(FaultRoute):
     """A route of chat clients: it answers a fault with its message, unless JSON is asked for."""
 
     text_by_default = True
+
+
+def prefers_text(request: Request, *, by_default: bool) -> bool:
+    """Whether the body of an error should be its message alone.
+
+    Args:
+        request: what is answered; its `Accept` decides.
+        by_default: whether who does not ask for JSON gets text; else who accepts only text does.
+    """
+    accepted = list(_accepted(request))
+    return not any(map(_is_json, accepted)) and (by_default or _is_text_only(accepted))
 
 
 def _accepted(request: Request) -> Iterator[str]:
@@ -133,15 +142,15 @@ def fault_text(error: Exception) -> str:
 @dataclass(frozen=True, slots=True)
 class _Told:
     error_id: str
-    status: int = _BROKEN
-    code: str = "internal"
+    status: int = 500
+    code: str = _INTERNAL
     message: str = "The server failed. Please try again."
     retry_after: int | None = None
 
     @property
     def sentence(self) -> str:
         # Whoever asks for help with it needs the id; a client's own fault explains itself.
-        is_ours = self.status == _BROKEN
+        is_ours = self.code == _INTERNAL
         return f"{self.message} (error {self.error_id})" if is_ours else self.message
 
 
@@ -151,8 +160,9 @@ def _told(error: Exception) -> _Told:
         told = _Told(
             told.error_id, error.status, error.code, error.public_message, error.retry_after
         )
-    if isinstance(error, ClientFault | Draining):
-        # Nobody broke anything: a server that drains says no to new turns on purpose.
+    if isinstance(error, ClientFault | Draining | ReplyFailed):
+        # Nobody broke anything: a server that drains says no to new turns on purpose. Or it is
+        # logged already.
         logger.warning("request refused", extra={"code": told.code, "error": told.error_id})
     else:
         logger.error("request failed: %s", trace_of(error), extra={"error": told.error_id})

@@ -21,9 +21,9 @@ from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.player import AS_RECORDED, Pace, PlayedReply, Player
 from adk_stream_protocol.server.replay_sockets import replay_sockets
 from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.server.streams import StreamKind, streamed
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.cards import time_text
-from adk_stream_protocol.transports.sse import EventStream
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.profiles import Profile
 from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
@@ -51,28 +51,33 @@ def create_replay(
 
 def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile) -> APIRouter:
     router = APIRouter(route_class=ChatFaultRoute)
-    streaming = partial(EventStream, keep_alive=settings.keep_alive_seconds, meters=Meters())
+    streaming = partial(
+        streamed, audience=AS_RECORDED, keep_alive=settings.keep_alive_seconds, meters=Meters()
+    )
 
-    def streamed(reply: PlayedReply) -> Response:
+    def played(request: Request, reply: PlayedReply, kind: StreamKind) -> Response:
         error = reply.recorded.error
         if error is not None:
             # What was a status then is the end of a stream now: the client shows either.
             chunks = [*reply.recorded.chunks, (reply.recorded.seconds, ErrorChunk(error))]
             reply.recorded = replace(reply.recorded, chunks=chunks)
-        return streaming(reply, AS_RECORDED)
+        return streaming(request, reply, kind=kind)
 
     @router.post(path)
-    async def send(request: Request, chat: str | None = Query(None)) -> Response:
+    async def send(
+        request: Request, chat: str | None = Query(None), stream: StreamKind = "data"
+    ) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
-        return streamed(player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile))
+        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile)
+        return played(request, reply, stream)
 
     @router.get(f"{path}/{{chat_id}}/stream")
-    async def resume(request: Request, chat_id: str) -> Response:
+    async def resume(request: Request, chat_id: str, stream: StreamKind = "data") -> Response:
         check_origin(request, settings)
         reply = player.resume(parse_chat_id(chat_id), profile)
-        return Response(status_code=204) if reply is None else streamed(reply)
+        return Response(status_code=204) if reply is None else played(request, reply, stream)
 
     @router.post(f"{path}/{{chat_id}}/stop")
     async def stop(request: Request, chat_id: str) -> JSONResponse:

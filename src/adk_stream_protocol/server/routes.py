@@ -25,9 +25,9 @@ from adk_stream_protocol.server.identity import Identify, user_of
 from adk_stream_protocol.server.recorder import Recorder, taken
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
+from adk_stream_protocol.server.streams import StreamKind, streamed
 from adk_stream_protocol.telemetry import Meters
 from adk_stream_protocol.translation.cards import time_text
-from adk_stream_protocol.transports.sse import EventStream
 from adk_stream_protocol.transports.taping import Tape
 from adk_stream_protocol.wire.frames import UNNUMBERED, Interrupt, NoActive, Resume, Send
 from adk_stream_protocol.wire.profiles import Audience, Profile
@@ -83,7 +83,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     """Return the routes of one profile: send, resume, stop."""
     router = APIRouter(tags=[f"chat ({profile})"], route_class=ChatFaultRoute)
     streaming = partial(
-        EventStream, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
+        streamed, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
     )
 
     @router.post(
@@ -91,10 +91,13 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         summary="Say something, answer held calls, edit or regenerate",
         response_class=StreamingResponse,
         openapi_extra={"requestBody": CHAT_BODY},
-        responses={200: {"content": {"text/event-stream": {}}}},
+        responses={200: {"content": {"text/event-stream": {}, "text/plain": {}}}},
     )
     async def send(
-        request: Request, sdk: str | None = Query(None), chat: str | None = Query(None)
+        request: Request,
+        sdk: str | None = Query(None),
+        chat: str | None = Query(None),
+        stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
@@ -105,17 +108,24 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         with taken(tape, Send(UNNUMBERED, asked), asked.chat_id):
             via = service.via(request, "chat")
             reply = await service.conversations.submit(asked, user, via=via)
-        response = streaming(reply, audience, tape=tape)
-        response.headers[CHAT] = response.headers[RESUMABLE] = header_text(reply.chat_id)
-        return response
+        named = dict.fromkeys((CHAT, RESUMABLE), header_text(reply.chat_id))
+        return streaming(request, reply, audience, kind=stream, headers=named, tape=tape)
 
     @router.get(
         f"{path}/{{chat_id}}/stream",
         summary="Resume the newest reply from its beginning",
         response_class=StreamingResponse,
-        responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "None"}},
+        responses={
+            200: {"content": {"text/event-stream": {}, "text/plain": {}}},
+            204: {"description": "None"},
+        },
     )
-    async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:
+    async def resume(
+        request: Request,
+        chat_id: str,
+        sdk: str | None = Query(None),
+        stream: StreamKind = "data",
+    ) -> Response:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
         chat = parse_chat_id(chat_id)
@@ -126,7 +136,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
             if tape is not None:
                 tape(NoActive(UNNUMBERED), chat)
             return Response(status_code=204)
-        return streaming(reply, audience, tape=tape)
+        return streaming(request, reply, audience, kind=stream, tape=tape)
 
     @router.post(
         f"{path}/{{chat_id}}/stop",

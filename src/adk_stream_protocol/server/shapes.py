@@ -137,9 +137,13 @@ def _body(schema: dict[str, Any]) -> dict[str, Any]:
 CHAT_BODY: Final = _body(
     {
         "type": "object",
-        "required": ["messages"],
+        "anyOf": [{"required": ["messages"]}, {"required": ["prompt"]}],
         "properties": {
             "id": {"type": "string", "description": "The chat's id"},
+            "prompt": {
+                "type": "string",
+                "description": "A user's text, instead of messages (useCompletion, useObject)",
+            },
             "messages": {
                 "type": "array",
                 "minItems": 1,
