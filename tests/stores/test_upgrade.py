@@ -100,6 +100,7 @@ _NEW_IN_2 = [
     "trail",
 ]
 _BACK_TO_1 = (
+    "DROP TABLE adk_stream_chat_label",
     "DROP TABLE adk_stream_request",
     "DROP INDEX adk_stream_turn_lease",
     "DROP INDEX adk_stream_call_undelivered",

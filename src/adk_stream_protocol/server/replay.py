@@ -12,9 +12,17 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
+from adk_stream_protocol.engine.sessions import ChatInfo
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.playback import Playlist, RecordedChat
+from adk_stream_protocol.server.chat_list import (
+    DEFAULT_LIMIT,
+    LARGEST_LIMIT,
+    ArchivedFilter,
+    chat_json,
+    list_json,
+)
 from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.page import page_routes
@@ -23,11 +31,9 @@ from adk_stream_protocol.server.replay_sockets import replay_sockets
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.streams import StreamKind, streamed
 from adk_stream_protocol.telemetry import Meters
-from adk_stream_protocol.translation.cards import time_text
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.profiles import Profile
 from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
-from adk_stream_protocol.wire.values import JsonValue
 
 __all__ = ["create_replay"]
 
@@ -93,10 +99,16 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
     router = APIRouter(route_class=FaultRoute)
 
     @router.get("/api/chats")
-    async def chats(request: Request) -> JSONResponse:
+    async def chats(
+        request: Request,
+        limit: int = Query(DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT),
+        cursor: str | None = Query(None),
+        archived: ArchivedFilter = "false",
+    ) -> JSONResponse:
         check_origin(request, settings)
-        newest = sorted(playlist.chats.values(), key=lambda chat: chat.updated_at, reverse=True)
-        return JSONResponse({"chats": [_chat(chat) for chat in newest]})
+        infos = map(_info, playlist.chats.values())
+        newest = sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
+        return JSONResponse(list_json(newest, cursor=cursor, limit=limit, archived=archived))
 
     @router.get("/api/chats/{chat_id}")
     async def chat(request: Request, chat_id: str) -> JSONResponse:
@@ -105,7 +117,7 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
         if found is None:
             raise NotFound("The recording has no such chat.", code="unknown_chat")
         messages = [message.to_json() for message in found.messages]
-        return JSONResponse({**_chat(found), "messages": messages})
+        return JSONResponse({**chat_json(_info(found)), "messages": messages})
 
     # What the page asks for as well.
     @router.get("/api/approvals")
@@ -124,10 +136,5 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
     return router
 
 
-def _chat(chat: RecordedChat) -> dict[str, JsonValue]:
-    return {
-        "id": chat.id,
-        "title": chat.title,
-        "createdAt": time_text(chat.created_at),
-        "updatedAt": time_text(chat.updated_at),
-    }
+def _info(chat: RecordedChat) -> ChatInfo:
+    return ChatInfo(ChatId(chat.id), chat.title, chat.created_at, chat.updated_at)

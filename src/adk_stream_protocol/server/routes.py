@@ -14,20 +14,33 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response, StreamingResponse
 
 from adk_stream_protocol.engine.conversation import Conversations
-from adk_stream_protocol.engine.sessions import ChatInfo
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.held_calls.policy import Policy
 from adk_stream_protocol.identifiers import UserId
+from adk_stream_protocol.server.chat_list import (
+    DEFAULT_LIMIT,
+    LARGEST_LIMIT,
+    ArchivedFilter,
+    chat_json,
+    list_json,
+    parse_change,
+)
 from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
 from adk_stream_protocol.server.headers import CHAT, RESUMABLE, header_text
 from adk_stream_protocol.server.identity import Identify, user_of
 from adk_stream_protocol.server.recorder import Recorder, taken
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
+from adk_stream_protocol.server.shapes import (
+    CHAT_BODY,
+    CHAT_CHANGE_BODY,
+    ChatListItem,
+    ChatShape,
+    ChatsShape,
+    StoppedShape,
+)
 from adk_stream_protocol.server.streams import StreamKind, streamed
 from adk_stream_protocol.telemetry import Meters
-from adk_stream_protocol.translation.cards import time_text
 from adk_stream_protocol.transports.taping import Tape
 from adk_stream_protocol.wire.frames import UNNUMBERED, Interrupt, NoActive, Resume, Send
 from adk_stream_protocol.wire.profiles import Audience, Profile
@@ -157,11 +170,20 @@ def history_routes(service: Service) -> APIRouter:
     """Return the routes of chats and their messages."""
     router = APIRouter(tags=["chats"], route_class=FaultRoute)
 
-    @router.get("/api/chats", summary="List the chats", response_model=ChatsShape)
-    async def chats(request: Request) -> JSONResponse:
+    @router.get(
+        "/api/chats",
+        summary="List the chats, a page at a time, newest first",
+        response_model=ChatsShape,
+    )
+    async def chats(
+        request: Request,
+        limit: int = Query(DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT),
+        cursor: str | None = Query(None),
+        archived: ArchivedFilter = "false",
+    ) -> JSONResponse:
         user = await service.user(request)
         found = await service.conversations.chats(user)
-        return JSONResponse({"chats": [_chat(info) for info in found]})
+        return JSONResponse(list_json(found, cursor=cursor, limit=limit, archived=archived))
 
     @router.get(
         "/api/chats/{chat_id}", summary="Read a chat with its messages", response_model=ChatShape
@@ -177,7 +199,7 @@ def history_routes(service: Service) -> APIRouter:
         info, messages = await service.conversations.messages(
             parse_chat_id(chat_id), user, audience
         )
-        shown = _chat(info)
+        shown = chat_json(info)
         shown["messages"] = cast("Sequence[JsonValue]", [item.to_json() for item in messages])
         return JSONResponse(shown)
 
@@ -197,6 +219,18 @@ def history_routes(service: Service) -> APIRouter:
         headers = {"content-disposition": "attachment", "x-content-type-options": "nosniff"}
         return Response(data, media_type=kind, headers=headers)
 
+    @router.patch(
+        "/api/chats/{chat_id}",
+        summary="Rename or archive a chat",
+        response_model=ChatListItem,
+        openapi_extra={"requestBody": CHAT_CHANGE_BODY},
+    )
+    async def change(request: Request, chat_id: str) -> JSONResponse:
+        user = await service.user(request)
+        chat = parse_chat_id(chat_id)
+        changed = parse_change(await read_json(request, service.settings))
+        return JSONResponse(chat_json(await service.conversations.change(chat, user, changed)))
+
     @router.delete("/api/chats/{chat_id}", summary="Delete a chat", status_code=204)
     async def delete(request: Request, chat_id: str) -> Response:
         user = await service.user(request)
@@ -204,12 +238,3 @@ def history_routes(service: Service) -> APIRouter:
         return Response(status_code=204)
 
     return router
-
-
-def _chat(info: ChatInfo) -> dict[str, JsonValue]:
-    return {
-        "id": info.id,
-        "title": info.title,
-        "createdAt": time_text(info.created_at),
-        "updatedAt": time_text(info.updated_at),
-    }

@@ -8,10 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "CHAT_BODY",
+    "CHAT_CHANGE_BODY",
     "DECISION_BODY",
     "RESOLUTION_BODY",
     "ApprovalShape",
     "ApprovalsShape",
+    "ChatListItem",
     "ChatShape",
     "ChatsShape",
     "ErrorShape",
@@ -43,10 +45,14 @@ class ChatListItem(_Shape):
     title: str
     createdAt: str  # noqa: N815  # as on the wire
     updatedAt: str  # noqa: N815
+    archived: bool
 
 
 class ChatsShape(_Shape):
     chats: list[ChatListItem]
+    nextCursor: str | None = Field(  # noqa: N815
+        None, description="The cursor of the next page; absent on the last one"
+    )
 
 
 class ChatShape(ChatListItem):
@@ -155,6 +161,22 @@ CHAT_BODY: Final = _body(
                 "type": "string",
                 "description": "The message to continue, edit or regenerate",
             },
+        },
+    }
+)
+
+CHAT_CHANGE_BODY: Final = _body(
+    {
+        "type": "object",
+        "minProperties": 1,
+        "properties": {
+            "title": {
+                "type": ["string", "null"],
+                "minLength": 1,
+                "maxLength": 200,
+                "description": "null: the title that the chat began with",
+            },
+            "archived": {"type": "boolean"},
         },
     }
 )
