@@ -9,6 +9,13 @@ export interface ChatInfo {
   title: string;
   createdAt: string;
   updatedAt: string;
+  archived: boolean;
+}
+
+/** What may be changed of a chat; a title that is null is the one it began with. */
+export interface ChatChange {
+  title?: string | null;
+  archived?: boolean;
 }
 
 export interface ChatRecord extends ChatInfo {
@@ -154,8 +161,23 @@ const posted = (body: unknown): RequestInit => ({
   body: JSON.stringify(body),
 });
 
-export const chats = async (): Promise<ChatInfo[]> =>
-  (await json<{ chats: ChatInfo[] }>(call('api/chats'))).chats;
+/** Returns the first pages of the list, newest first, and whether there are more. */
+export async function chats(pages: number, archived: boolean): Promise<{ chats: ChatInfo[]; hasMore: boolean }> {
+  const found: ChatInfo[] = [];
+  let next: string | undefined;
+  do {
+    const query = new URLSearchParams({
+      ...(archived && { archived: 'true' }),
+      ...(next !== undefined && { cursor: next }),
+    });
+    const path = query.size > 0 ? `api/chats?${query}` : 'api/chats';
+    const page = await json<{ chats: ChatInfo[]; nextCursor?: string }>(call(path));
+    found.push(...page.chats);
+    next = page.nextCursor;
+    pages -= 1;
+  } while (next !== undefined && pages > 0);
+  return { chats: found, hasMore: next !== undefined };
+}
 
 /** Returns a chat as the server has it; null: nothing was said in it yet. */
 export async function chat(id: string, profile: Profile): Promise<ChatRecord | null> {
@@ -166,6 +188,9 @@ export async function chat(id: string, profile: Profile): Promise<ChatRecord | n
     throw error;
   }
 }
+
+export const changeChat = (id: string, change: ChatChange): Promise<ChatInfo> =>
+  json<ChatInfo>(call(chatPath(id), { ...posted(change), method: 'PATCH' }));
 
 export const deleteChat = async (id: string): Promise<void> => {
   await call(chatPath(id), { method: 'DELETE' });
