@@ -18,6 +18,7 @@ SEED =
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 NODE_TESTS := tests/conformance
+TEXT_CLIENTS := tests/text_clients
 CLIENT := client/transport
 UI := client/ui
 GENERATED := tests/generated
@@ -25,6 +26,7 @@ GENERATED := tests/generated
 RUNS := .venv/.stamp-run
 DEVELOPS := .venv/.stamp-dev
 NODE_READY := $(NODE_TESTS)/node_modules/.stamp
+TEXT_READY := $(TEXT_CLIENTS)/node_modules/.stamp
 CLIENT_READY := $(CLIENT)/node_modules/.stamp
 CLIENT_BUILT := $(CLIENT)/dist/.stamp
 UI_READY := $(UI)/node_modules/.stamp
@@ -42,7 +44,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-install: $(DEVELOPS) $(NODE_READY) $(CLIENT_BUILT) $(UI_READY) $(GENERATED_READY) $(GENERATOR_READY) postgres chromium ## install everything for work on the project
+install: $(DEVELOPS) $(NODE_READY) $(TEXT_READY) $(CLIENT_BUILT) $(UI_READY) $(GENERATED_READY) $(GENERATOR_READY) postgres chromium ## install everything for work on the project
 
 # Tests start their own server; only its programs must be there.
 postgres:
@@ -142,6 +144,10 @@ $(DEVELOPS): pyproject.toml constraints.txt | $(BIN)/python
 
 $(NODE_READY): $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
 	cd $(NODE_TESTS) && $(NPM_CI)
+	@touch $@
+
+$(TEXT_READY): $(TEXT_CLIENTS)/package.json $(TEXT_CLIENTS)/package-lock.json
+	cd $(TEXT_CLIENTS) && $(NPM_CI)
 	@touch $@
 
 $(CLIENT_READY): $(CLIENT)/package.json $(CLIENT)/package-lock.json

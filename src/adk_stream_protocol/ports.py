@@ -6,7 +6,15 @@ All times are seconds since the epoch by the store's own clock.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
@@ -37,6 +45,9 @@ __all__ = [
     "Began",
     "Busy",
     "Calls",
+    "ChatChange",
+    "ChatLabel",
+    "ChatLabels",
     "Log",
     "Queued",
     "Ruling",
@@ -461,6 +472,45 @@ class Waiting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ChatLabel:
+    """What a person set for a chat, beside what was said in it."""
+
+    title: str = ""
+    """Empty: the chat has the title it began with."""
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatChange:
+    """What of a label is changed."""
+
+    title: str | None = None
+    """None: it stays; empty: the chat has the title it began with."""
+    archived: bool | None = None
+    """None: it stays."""
+
+
+class ChatLabels(Protocol):
+    """The labels of chats. They are not in ADK's sessions, which only a turn may write to."""
+
+    async def get(self, chat_id: ChatId, owner: UserId) -> ChatLabel:
+        """Return a chat's label; one that nobody set is empty."""
+        ...
+
+    async def of_owner(self, owner: UserId) -> Mapping[ChatId, ChatLabel]:
+        """Return the labels that a user has set."""
+        ...
+
+    async def change(self, chat_id: ChatId, owner: UserId, change: ChatChange) -> ChatLabel:
+        """Change a label, and return it; changes of different fields do not undo each other."""
+        ...
+
+    async def forget(self, chat_id: ChatId, owner: UserId) -> None:
+        """Forget a chat's label; its id is free again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Entries of a log that were ready, and whether nothing will follow them."""
 
@@ -575,6 +625,7 @@ class Stores:
     waiting: Waiting
     log: Log
     wake: Wake
+    labels: ChatLabels
     lease: float = 30.0
     """Seconds after which a turn lapses whose process does not renew it."""
     prepare: Callable[[], Awaitable[int]] = _nothing_to_prepare

@@ -103,6 +103,7 @@ _BACK_TO_1 = (
     "DROP TABLE adk_stream_waiting",
     "ALTER TABLE adk_stream_turn DROP COLUMN gently",
     "ALTER TABLE adk_stream_turn DROP COLUMN read_at",
+    "DROP TABLE adk_stream_chat_label",
     "DROP TABLE adk_stream_request",
     "DROP INDEX adk_stream_turn_lease",
     "DROP INDEX adk_stream_call_undelivered",

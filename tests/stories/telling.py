@@ -148,7 +148,7 @@ class Teller:
         async with self.stage.http.stream("POST", self.path, json=dict(body)) as response:
             if response.status_code != 200:
                 await response.aread()
-                running.end(response.json()["error"]["message"])
+                running.end(response.text)
                 return
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):

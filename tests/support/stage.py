@@ -170,8 +170,7 @@ class Answered:
         """Read a response."""
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             return cls(response.status_code, _chunks(response.text), raw=response.text)
-        error = response.json().get("error", {}) if response.content else {}
-        return cls(response.status_code, error=error, raw=response.text)
+        return cls(response.status_code, error=_error(response), raw=response.text)
 
     @property
     def types(self) -> list[str]:
@@ -225,6 +224,19 @@ class Answered:
             "messageId": self.message_id,
             "messages": [message],
         }
+
+
+def _error(response: httpx.Response) -> dict[str, str]:
+    """Return a fault's code, message and id, from wherever the response has them."""
+    if "x-adk-stream-error" in response.headers and not _is_json(response):
+        code, error_id = (response.headers[f"x-adk-stream-error{end}"] for end in ("", "-id"))
+        return {"code": code, "message": response.text, "id": error_id}
+    error: dict[str, str] = response.json().get("error", {}) if response.content else {}
+    return error
+
+
+def _is_json(response: httpx.Response) -> bool:
+    return response.headers["content-type"] == "application/json"
 
 
 def _chunks(text: str) -> list[dict[str, Any]]:

@@ -42,6 +42,8 @@ from adk_stream_protocol.ports import (
     Attached,
     Began,
     Busy,
+    ChatChange,
+    ChatLabel,
     Ruling,
     RunMode,
     Stores,
@@ -319,7 +321,26 @@ class Conversations:
 
     async def chats(self, user: UserId) -> Sequence[ChatInfo]:
         """Return the user's chats, newest first."""
-        return await self.sessions.all_of(user)
+        labels = await self.stores.labels.of_owner(user)
+        found = await self.sessions.all_of(user)
+        return [info.labelled(labels.get(info.id, ChatLabel())) for info in found]
+
+    async def change(self, chat_id: ChatId, user: UserId, change: ChatChange) -> ChatInfo:
+        """Rename or archive a chat, also while a reply runs in it; return it.
+
+        Raises:
+            NotFound: there is no such chat, or it is not this user's.
+        """
+        await self.check_owner(chat_id, user)
+        await self.sessions.info(chat_id, user)
+        label = await self.stores.labels.change(chat_id, user, change)
+        try:
+            info = await self.sessions.info(chat_id, user)
+        except NotFound:
+            # It was deleted meanwhile. A new chat may get the same id, and begins without a label.
+            await self.stores.labels.forget(chat_id, user)
+            raise
+        return info.labelled(label)
 
     async def messages(
         self, chat_id: ChatId, user: UserId, audience: Audience
@@ -331,6 +352,7 @@ class Conversations:
         """
         await self.check_owner(chat_id, user)
         info, events = await self.sessions.describe(chat_id, user)
+        info = info.labelled(await self.stores.labels.get(chat_id, user))
         calls = (await self._known(chat_id, user)).held
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and (turn.running or turn.lapsed):
@@ -371,6 +393,7 @@ class Conversations:
             # A new chat may get the same id.
             await self.stores.calls.unremember(chat_id)
             await self.sessions.delete(chat_id, user)
+            await self.stores.labels.forget(chat_id, user)
 
     # Answers
 

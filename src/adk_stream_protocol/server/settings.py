@@ -101,7 +101,10 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     """Pages besides our own that may call this server, such as `https://app.example.com`."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names this server answers to; empty: any. `adk-stream serve` sets it."""
+    """Host names this server answers to; empty: any. `adk-stream serve` sets it.
+
+    Pages of these hosts may call it through a proxy that changes the `Host`; if it is empty, pages
+    of loopback may."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:

@@ -18,6 +18,8 @@ __all__ = [
     "ApprovalShape",
     "ApprovalsShape",
     "AuditShape",
+    "ChatChangeShape",
+    "ChatListItem",
     "ChatRequestShape",
     "ChatShape",
     "ChatsShape",
@@ -78,10 +80,14 @@ class ChatListItem(_Shape):
     title: str
     createdAt: Time  # noqa: N815  # as on the wire
     updatedAt: Time  # noqa: N815
+    archived: bool
 
 
 class ChatsShape(_Shape):
     chats: list[ChatListItem]
+    nextCursor: str | None = Field(  # noqa: N815
+        None, description="The cursor of the next page; absent on the last one"
+    )
 
 
 class PartShape(_OpenShape):
@@ -238,6 +244,17 @@ class ChatRequestShape(_OpenShape):
     busy: Literal["interrupt", "queue", "steer", "reject"] | None = Field(
         None, description="What becomes of a reply that runs in the chat; default: the setting"
     )
+
+
+class ChatChangeShape(_Shape):
+    """What a person sets for a chat; at least one of the two."""
+
+    title: Annotated[
+        str | None,
+        WithJsonSchema({"type": ["string", "null"], "minLength": 1, "maxLength": 200}),
+        Field(description="null: the title that the chat began with"),
+    ] = None
+    archived: bool | None = None
 
 
 class DecisionShape(_Shape):

@@ -43,6 +43,7 @@ from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.approvals_api import approval_routes, audit_routes
 from adk_stream_protocol.server.databases import connect
+from adk_stream_protocol.server.headers import EXPOSED
 from adk_stream_protocol.server.health import health_routes
 from adk_stream_protocol.server.identity import Identify, anyone
 from adk_stream_protocol.server.metrics import Readings, metrics_routes
@@ -169,8 +170,9 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.allowed_origins),
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["*"],
+            expose_headers=list(EXPOSED),
             allow_credentials=True,
         )
     # Around CORS, which only adds to how an answer begins.

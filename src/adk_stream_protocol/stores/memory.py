@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCa
 from adk_stream_protocol.ports import (
     LOST,
     Batch,
+    ChatChange,
+    ChatLabel,
     Ruling,
     Stores,
     Verdict,
@@ -45,7 +47,14 @@ from adk_stream_protocol.stores.rulings import (
 from adk_stream_protocol.wire.entries import Entry
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
-__all__ = ["MemoryCalls", "MemoryLog", "MemoryTurns", "MemoryWake", "memory_stores"]
+__all__ = [
+    "MemoryCalls",
+    "MemoryChatLabels",
+    "MemoryLog",
+    "MemoryTurns",
+    "MemoryWake",
+    "memory_stores",
+]
 
 Clock = Callable[[], float]
 
@@ -373,6 +382,31 @@ class MemoryWake:
                 del self._topics[topic]
 
 
+class MemoryChatLabels:
+    """The labels of each user's chats."""
+
+    def __init__(self) -> None:
+        self._labels: dict[UserId, dict[ChatId, ChatLabel]] = {}
+
+    async def get(self, chat_id: ChatId, owner: UserId) -> ChatLabel:
+        return self._labels.get(owner, {}).get(chat_id, ChatLabel())
+
+    async def of_owner(self, owner: UserId) -> Mapping[ChatId, ChatLabel]:
+        return dict(self._labels.get(owner, {}))
+
+    async def change(self, chat_id: ChatId, owner: UserId, change: ChatChange) -> ChatLabel:
+        labels = self._labels.setdefault(owner, {})
+        was = labels.get(chat_id, ChatLabel())
+        labels[chat_id] = ChatLabel(
+            title=was.title if change.title is None else change.title,
+            archived=was.archived if change.archived is None else change.archived,
+        )
+        return labels[chat_id]
+
+    async def forget(self, chat_id: ChatId, owner: UserId) -> None:
+        self._labels.get(owner, {}).pop(chat_id, None)
+
+
 def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> Stores:
     """Return fresh stores that share one clock."""
     turns = MemoryTurns(clock)
@@ -382,4 +416,5 @@ def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> 
         waiting=turns.waiting,
         log=MemoryLog(clock, keep=keep_replies),
         wake=MemoryWake(),
+        labels=MemoryChatLabels(),
     )

@@ -22,6 +22,7 @@ from adk_stream_protocol.stores.memory import MemoryWake
 from adk_stream_protocol.stores.postgres_pool import keep_good
 from adk_stream_protocol.stores.postgres_wake import PostgresWake
 from adk_stream_protocol.stores.sql_calls import SqlCalls
+from adk_stream_protocol.stores.sql_labels import SqlChatLabels
 from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import migrate
 from adk_stream_protocol.stores.sql_turns import SqlTurns
@@ -132,6 +133,7 @@ def _stores(
         waiting=waiting,
         log=log,
         wake=wake,
+        labels=SqlChatLabels(engine),
         lease=keeping.lease,
         prepare=prepare,
         close=close,

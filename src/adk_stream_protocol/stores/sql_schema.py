@@ -28,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from adk_stream_protocol.errors import Conflict
 from adk_stream_protocol.stores.sql_connections import writing
 
-__all__ = ["CALLS", "CHUNKS", "REQUESTS", "TURNS", "VERSION", "WAITING", "migrate"]
+__all__ = ["CALLS", "CHUNKS", "LABELS", "REQUESTS", "TURNS", "VERSION", "WAITING", "migrate"]
 
 _TABLES = MetaData()
 
@@ -152,6 +152,16 @@ CHUNKS: Final = Table(
 Index("adk_stream_chunk_age", CHUNKS.c.created_at)
 
 
+LABELS: Final = Table(
+    "adk_stream_chat_label",
+    _TABLES,
+    Column("owner", String(255), primary_key=True),
+    Column("chat_id", String(128), primary_key=True),
+    Column("title", Text, nullable=False),  # empty: the chat's own
+    Column("archived", Boolean, nullable=False),
+)
+
+
 # What brings a database from one version to the next, in words that both engines know. A step is
 # never changed once released: databases out there have taken it.
 _STEPS: Final[dict[int, tuple[str, ...]]] = {
@@ -185,6 +195,9 @@ _STEPS: Final[dict[int, tuple[str, ...]]] = {
         "created_at FLOAT NOT NULL)",
         "CREATE INDEX adk_stream_waiting_chat ON adk_stream_waiting (chat_id, position)",
         "CREATE INDEX adk_stream_waiting_taken ON adk_stream_waiting (taken_in)",
+        "CREATE TABLE adk_stream_chat_label (owner VARCHAR(255) NOT NULL, "
+        "chat_id VARCHAR(128) NOT NULL, title TEXT NOT NULL, archived BOOLEAN NOT NULL, "
+        "PRIMARY KEY (owner, chat_id))",
     ),
 }
 

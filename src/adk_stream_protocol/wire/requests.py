@@ -69,15 +69,25 @@ def parse_chat_id(value: str) -> ChatId:
 def parse_request(body: JsonValue) -> ChatRequest:
     """Read a chat request.
 
+    `useCompletion` and `useObject` send a prompt instead of messages: an object with `prompt`, or
+    just a string.
+
     Raises:
         BadRequest: there are no messages, or a field is not what it must be.
     """
+    if isinstance(body, str):
+        body = {"prompt": body}
     if not isinstance(body, Mapping):
-        raise BadRequest('The body must be an object with "messages".', code="bad_request")
+        raise BadRequest(
+            'The body must be an object with "messages" or "prompt".', code="bad_request"
+        )
     messages = body.get("messages")
+    if messages is None and "prompt" in body:
+        messages = [_prompted(body["prompt"])]
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
         raise BadRequest(
-            'The body needs "messages", a list with at least one message.', code="no_messages"
+            'The body needs "messages", a list with at least one message; or "prompt", a text.',
+            code="no_messages",
         )
     trigger = body.get("trigger", "submit-message")
     if trigger != "submit-message" and trigger != "regenerate-message":
@@ -109,3 +119,10 @@ def parse_busy(value: JsonValue) -> BusyPolicy:
             '"busy" must be "interrupt", "queue", "steer" or "reject".', code="bad_busy"
         )
     return cast("BusyPolicy", value)
+
+
+def _prompted(prompt: JsonValue) -> JsonValue:
+    """Return a prompt as a user's message; it has no id, so it is a new one each time."""
+    if not isinstance(prompt, str):
+        raise BadRequest('"prompt" must be a string.', code="bad_prompt")
+    return {"role": "user", "parts": [{"type": "text", "text": prompt}]}
