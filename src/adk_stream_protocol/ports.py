@@ -376,15 +376,21 @@ class Turns(Protocol):
         *,
         failed: bool = False,
         carried: ReplyId | None = None,
+        heard: Collection[ReplyId] = (),
     ) -> None:
         """Give the chat back; the request of a failed turn may be made again.
+
+        What waited is touched only if the turn is still the chat's newest: another one may have
+        taken its place, and needs it.
 
         Args:
             chat_id: the chat.
             reply_id: the turn's reply.
             failed: whether it failed.
-            carried: the reply under whose name the turn took requests that had waited, which are
-                forgotten now; None: it took none.
+            carried: the reply under whose name the turn took requests that had waited; its own is
+                forgotten now. None: it took none.
+            heard: which of the others the session has: they are forgotten, too. The rest waits
+                again.
         """
         ...
 
@@ -446,10 +452,17 @@ class Waiting(Protocol):
         """Return the chats that requests wait for though no turn runs there or has lapsed."""
         ...
 
-    async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
-        """Take the requests that wait to steer a chat's turn, for its reply; return them.
+    async def steer(
+        self, chat_id: ChatId, reply_id: ReplyId, *, carries: ReplyId
+    ) -> Sequence[WaitingRequest]:
+        """Take the requests that wait to steer a chat's turn, if it still runs; return them.
 
-        From then on that reply is the one that answers them.
+        From then on its reply is the one that answers them.
+
+        Args:
+            chat_id: the chat.
+            reply_id: the turn's reply.
+            carries: the reply under whose name they are taken: the first of the turn's request.
         """
         ...
 
@@ -457,8 +470,8 @@ class Waiting(Protocol):
         """Return the requests that a reply has taken, in the order in which they came."""
         ...
 
-    async def put_back(self, requests: Collection[ReplyId]) -> None:
-        """Let requests wait again that were taken."""
+    async def put_back(self, reply_id: ReplyId, requests: Collection[ReplyId]) -> None:
+        """Let some of the requests wait again that a reply has taken."""
         ...
 
     async def stop(self, chat_id: ChatId, *, reply_id: ReplyId | None = None) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -175,6 +174,10 @@ class ChatTurns:
             await self.until_ended(began.turn)
         if isinstance(began, Queued):
             return self._queued(began)
+        if isinstance(began, Attached) and began.turn.key != draft.key:
+            steered = draft.waiting("steer")
+            assert steered is not None, "only what may wait can steer another turn"
+            return self.waiting(steered)
         if isinstance(began, Attached) and not await self._is_kept(began.turn):
             raise Conflict(
                 "This message was sent and answered before. Load the chat to see the answer; give "
@@ -482,19 +485,28 @@ class ChatTurns:
 
     async def _give_back(self, draft: Draft, turn: Turn) -> None:
         self._forget(draft)
-        # Most turns have taken nothing that waited, and need no statement to forget it.
-        carries = draft.waited or draft.over is not None or turn.scope.is_steered
-        if self.steering is not None and turn.scope.unstored:
-            await self._surely(self.steering.put_back, turn.scope.unstored)
-        carried = draft.carries if carries else None
         # The chat is free before a reader sees the end: its next request must not be busy.
-        end = partial(self.stores.turns.end, failed=turn.failed, carried=carried)
         try:
-            await self._surely(end, draft.chat_id, draft.reply_id)
+            await self._surely(self._end, draft, turn)
         finally:
             # Also when there is no time left: it is noted at once, and written with a later batch.
             await self._surely(self.stores.log.end, draft.reply_id)
         logger.info("turn ended", extra=draft.ids())
+
+    async def _end(self, draft: Draft, turn: Turn) -> None:
+        """Give the chat back, and forget what waited and was carried out."""
+        # Most turns have taken nothing that waited, and need no statement to forget it.
+        may_be_steered = draft.over is not None or turn.scope.is_steered
+        heard: Sequence[ReplyId] = ()
+        if may_be_steered and self.steering is not None and turn.steering_stored is not None:
+            heard = await self.steering.heard(draft.carries, turn.steering_stored)
+        await self.stores.turns.end(
+            draft.chat_id,
+            draft.reply_id,
+            failed=turn.failed,
+            carried=draft.carries if draft.waited or may_be_steered else None,
+            heard=heard,
+        )
 
     def _forget(self, draft: Draft) -> None:
         """Hold the chat no longer: if the store does not hear of it, the turn lapses."""

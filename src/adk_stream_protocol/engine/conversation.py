@@ -227,10 +227,7 @@ class Conversations:
         await self.check_owner(chat_id, user)
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and turn.lapsed:
-            # What was cut off is not taken up again.
-            carried = turn.origin or turn.reply_id
-            await self.stores.turns.end(chat_id, turn.reply_id, carried=carried)
-            await self.ledger.settle_orphans(chat_id)
+            await self._give_up(turn)
         waiting = await self.stores.waiting.stop(chat_id)
         if await self.turns.stop(chat_id) is not None:
             return True
@@ -242,6 +239,15 @@ class Conversations:
             draft = await self.preparation.note(chat_id, user, invocation, cancelled)
             await self.turns.begin_when_free(draft)
         return bool(cancelled)
+
+    async def _give_up(self, lapsed: TurnRecord) -> None:
+        """See to it that a turn which was cut off is not taken up again."""
+        if await self.stores.waiting.carried(lapsed.origin or lapsed.reply_id):
+            # The session may not have what it was to answer: that is stored, and then stopped.
+            await self._recover(lapsed)
+            return
+        await self.stores.turns.end(lapsed.chat_id, lapsed.reply_id)
+        await self.ledger.settle_orphans(lapsed.chat_id)
 
     async def stop_reply(self, reply: Reply, user: UserId) -> None:
         """Stop a reply, whether it runs or waits for its chat; does nothing once it has ended."""
@@ -621,7 +627,7 @@ class Conversations:
             if self._is_due(chat_id):
                 await self._continue_quietly(chat_id, owner)
         for chat_id in await self.stores.waiting.chats():
-            if self._is_due(chat_id):
+            if self.turns.running < _MOST_RECOVERIES and self._is_due(chat_id):
                 await self.queue.go_on(chat_id)
         longest = min(_SWEEP, self.stores.lease)
         due = await calls.next_expiry()

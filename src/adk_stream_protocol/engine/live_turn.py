@@ -55,10 +55,11 @@ class LiveTurn:
                 if live.scope.stopping and not live.scope.is_busy:
                     live.end()
         finally:
-            if over:
+            if over and not live.scope.unstored:
                 live.rest()
             else:
-                # Cut off: nobody can follow it from here.
+                # Cut off: nobody can follow it from here. Or a message lies in its queue that gets
+                # a turn of its own: the model must not hear it twice.
                 live.end()
 
     def hear(self, message: SteeringMessage) -> bool:

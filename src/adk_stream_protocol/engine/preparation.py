@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -41,6 +41,7 @@ from adk_stream_protocol.translation.history import (
     reply_of,
     retell,
     stamp,
+    steering_in,
     unanswered,
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
@@ -402,6 +403,11 @@ class Preparation:
                 stamp=dict(like.custom_metadata or {}),
             )
 
+        async def steering_stored() -> Collection[str]:
+            events = await self.sessions.events(draft.chat_id, draft.owner)
+            # Not what was taken back.
+            return steering_in(event for past in past_turns(events) for event in past.events)
+
         return Turn(
             reply_id=draft.reply_id,
             translator=translator,
@@ -412,6 +418,7 @@ class Preparation:
             runs=runs,
             opening=opening,
             keep_text=keep_text,
+            steering_stored=steering_stored,
         )
 
     async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:

@@ -34,7 +34,7 @@ from adk_stream_protocol.translation.history import (
     past_turns,
     reply_of,
     retell,
-    steering_of,
+    steering_in,
 )
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry, OwnBegins
@@ -91,8 +91,9 @@ class Recovery:
             return await self._given_up(past, rows, draft)
         left = _left(past, rows, lapsed)
         if left.rerun:
-            await self._put_back(None, draft)
             await prepared.rewind(draft, turns, past)
+            # Not before: what waits again must not be in the session.
+            await self._put_back(None, draft)
             return await self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
         contents = [answers_content(own) for own in by_lane(left.deliver)]
@@ -115,15 +116,14 @@ class Recovery:
         """Let messages wait again that were to steer the turn, and that its session has not got."""
         waiting = self.queue.stores.waiting
         carried = await waiting.carried(draft.carries)
-        events = () if past is None else past.events
-        stored = {found.id for event in events if (found := steering_of(event)) is not None}
+        stored = steering_in(() if past is None else past.events)
         lost = [
             request.reply_id
             for request in carried
             if request.reply_id != draft.carries and message_of(request) not in stored
         ]
         if lost:
-            await waiting.put_back(lost)
+            await waiting.put_back(draft.carries, lost)
 
     async def _unstored(self, taken_back: PastTurn | None, draft: Draft) -> Turn:
         """Return a turn for a request of which the session has nothing."""
@@ -134,9 +134,7 @@ class Recovery:
             return self._nothing(draft, _NOTHING_STORED)
         try:
             # It waited for its chat, so it is known.
-            return await self.queue.prepare(
-                request, dataclasses.replace(draft, mode=request.mode, stopped=request.stopping)
-            )
+            return await self.queue.prepare(request, dataclasses.replace(draft, mode=request.mode))
         except ClientFault as fault:
             return self._nothing(draft, fault.public_message)
 

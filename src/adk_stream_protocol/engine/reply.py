@@ -151,30 +151,35 @@ class WaitingReply(Reply):
         return self.request.reply_id
 
     async def next(self) -> Batch:
-        while self._reply is None:
-            waiting = await self.stores.waiting.get(self.reply_id)
-            if waiting is None or waiting.taken_in is not None:
-                self._reply = await self._begun(waiting)
-            elif self.is_leaving():
+        while True:
+            waiting = await self._look() if self._is_empty else None
+            if self._reply is not None:
+                batch = await self._reply.next()
+                if not self._is_empty or batch.entries or not batch.ended:
+                    self._is_empty = False
+                    return batch
+                if waiting is None:
+                    return Batch((_FORGOTTEN,), ended=True)
+            # It waits, or its turn was cut off before it wrote anything: another takes its place.
+            if self.is_leaving():
                 return Batch((_LEAVING,), ended=True)
-            else:
-                await self.stores.wake.wait(turns_topic(self.chat_id), _LOOK)
-        batch = await self._reply.next()
-        if self._is_empty and batch.ended and not batch.entries:
-            return Batch((_FORGOTTEN,), ended=True)
-        self._is_empty = False
-        return batch
+            await self.stores.wake.wait(turns_topic(self.chat_id), _LOOK)
 
-    async def _begun(self, waiting: WaitingRequest | None) -> Reply:
+    async def _look(self) -> WaitingRequest | None:
+        """Find the reply, if it has begun; return the request, or None once it was carried out."""
+        waiting = await self.stores.waiting.get(self.reply_id)
+        if waiting is None or waiting.taken_in is not None:
+            self._reply = await self._begun()
+        return waiting
+
+    async def _begun(self) -> Reply:
         """Return the reply that answers the request."""
-        taken_in = None if waiting is None else waiting.taken_in
-        if taken_in is None:
-            # Carried out already, or forgotten with its chat.
-            taken_in = await self.stores.turns.answered_in(self.chat_id, self.request.key)
+        # Not where it was taken: that turn may have been cut off, and another may answer since.
+        found = await self.stores.turns.answered_in(self.chat_id, self.request.key)
         log, readers = self.stores.log, self.readers
-        if taken_in is None or taken_in == self.reply_id:
+        if found is None or found == self.reply_id:
             return LoggedReply(self.chat_id, log, self.reply_id, own_only=True, readers=readers)
-        running = LoggedReply(self.chat_id, log, taken_in, readers=readers)
+        running = LoggedReply(self.chat_id, log, found, readers=readers)
         return _SteeredReply(self.chat_id, running, self.has)
 
 

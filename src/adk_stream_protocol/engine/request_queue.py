@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakValueDictionary
+
+import anyio
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.engine.draft import Draft
@@ -36,6 +39,8 @@ class RequestQueue:
     stores: Stores
     turns: ChatTurns
     preparation: Preparation
+    _locks: WeakValueDictionary[ChatId, anyio.Lock] = field(default_factory=WeakValueDictionary)
+    """Of the chats that requests are being begun in."""
 
     async def go_on(self, chat_id: ChatId) -> None:
         """Begin the first request that waits for a chat, if the chat is free.
@@ -43,9 +48,12 @@ class RequestQueue:
         Never raises but for cancellation. If the chat is not free, the end of the turn that runs
         there calls this again; so does the sweeper, should that turn's process die.
         """
+        # One at a time: two would begin the same request, under one name.
+        alone = self._locks.setdefault(chat_id, anyio.Lock())
         try:
-            while not self.turns.drain.has_begun and await self._begin_first(chat_id):
-                pass
+            async with alone:
+                while not self.turns.drain.has_begun and await self._begin_first(chat_id):
+                    pass
         except Exception as error:  # noqa: BLE001  # the edge: other chats must not suffer
             trace = trace_of(error)
             logger.error("request not begun: %s", trace, extra={"chat": chat_id})  # noqa: TRY400

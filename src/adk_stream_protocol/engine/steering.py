@@ -6,7 +6,7 @@ again takes them; one that is not leaves them, and each gets a turn of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from google.adk.agents.callback_context import CallbackContext
@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from adk_stream_protocol.errors import ClientFault
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
-from adk_stream_protocol.identifiers import MessageId
+from adk_stream_protocol.identifiers import MessageId, ReplyId
 from adk_stream_protocol.ports import SteeringMessage, Stores, WaitingRequest, turns_topic
 from adk_stream_protocol.translation.contents import ContentLimits, user_content
 from adk_stream_protocol.translation.history import steering_stamp
@@ -39,18 +39,33 @@ class Steering:
     async def take(self, scope: RunScope) -> Sequence[SteeringMessage]:
         """Take what waits to steer the turn of a scope, in order; none if nothing does."""
         scope.may_be_steered = False
-        taken = await self.stores.waiting.steer(scope.chat_id, scope.carries)
+        # Before they are taken: whoever is cancelled may have taken some.
+        scope.is_steered = True
+        taken = await self.stores.waiting.steer(scope.chat_id, scope.holder, carries=scope.carries)
         if taken:
-            scope.is_steered = True
             # Whoever asked learns that the running reply answers.
             self.stores.wake.hint(turns_topic(scope.chat_id))
         return [message for request in taken if (message := self._message(request))]
 
-    async def put_back(self, messages: Iterable[SteeringMessage]) -> None:
+    async def put_back(self, scope: RunScope, messages: Iterable[SteeringMessage]) -> None:
         """Let messages wait again that the model was not told."""
         names = [message.reply_id for message in messages]
         if names:
-            await self.stores.waiting.put_back(names)
+            await self.stores.waiting.put_back(scope.carries, names)
+
+    async def heard(
+        self, carries: ReplyId, stored: Callable[[], Awaitable[Collection[str]]]
+    ) -> list[ReplyId]:
+        """Return the requests that steered a turn and whose messages its session has.
+
+        Args:
+            carries: the reply under whose name the turn took them.
+            stored: reads from the session which messages that are.
+        """
+        taken = await self.stores.waiting.carried(carries)
+        steered = [request for request in taken if request.reply_id != carries]
+        names = await stored() if steered else ()
+        return [request.reply_id for request in steered if message_of(request) in names]
 
     def _message(self, request: WaitingRequest) -> SteeringMessage | None:
         said = parse_request(request.request).messages[-1]

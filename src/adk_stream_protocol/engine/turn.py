@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -61,6 +61,8 @@ class Turn:
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
+    steering_stored: Callable[[], Awaitable[Collection[str]]] | None = None
+    """Reads which messages steered the chat's turns, as its session has them; None: none did."""
     keep_message: Callable[[], Awaitable[None]] | None = None
     """Stores the user's message, if a stop came before ADK could; None: there is none."""
     told: bool = False
@@ -102,7 +104,8 @@ class Turn:
             return
         # A live model hears them now.
         taken = await steering.take(self.scope)
-        await steering.put_back(message for message in taken if not run.hear(message))
+        unheard = [message for message in taken if not run.hear(message)]
+        await steering.put_back(self.scope, unheard)
 
     @property
     def stopped(self) -> bool:

@@ -85,7 +85,7 @@ class RunScope:
     may_be_steered: bool = False
     """Messages wait that may go in front of the next question to the model."""
     is_steered: bool = False
-    """Some have."""
+    """Some may have."""
     unstored: list[SteeringMessage] = field(default_factory=list)
     """Those that a live run was given and that ADK has not stored."""
     steered: Callable[[Event], Awaitable[None]] | None = None

@@ -24,6 +24,7 @@ from adk_stream_protocol.stores.rulings import (
     check_most,
     check_waiting,
     is_same_request,
+    is_same_waiting,
 )
 
 __all__ = ["MemoryTurns"]
@@ -40,7 +41,7 @@ class MemoryTurns:
         # The chats of those that run: few, however many chats there are.
         self._running: set[ChatId] = set()
         self._requests: dict[tuple[ChatId, str], ReplyId] = {}
-        self.waiting = MemoryWaiting(self._is_busy, self._note_request)
+        self.waiting = MemoryWaiting(self._is_busy, self.is_running, self._note_request)
         """What waits for the chats."""
 
     async def owner_of(self, chat_id: ChatId) -> UserId | None:
@@ -68,20 +69,17 @@ class MemoryTurns:
         if over is not None:
             return self._take_over(turn, current, over)
         if waited:
-            return self._take_waiting(turn, current)
+            return self._take_waiting(turn, current, rewinds=rewinds)
         if current is not None:
             once = not repeatable and not rewinds
             same = self._same(turn, current, once=once, repeatable=repeatable)
             if same is not None:
                 return same
             if request is not None and not current.lapsed and self._must_wait(current):
-                return self._queue(request, current, most_waiting)
+                return self._queue(request, current, most_waiting, once=once)
             if self._is_busy(turn.chat_id) or current.owner != turn.owner:
                 return Busy(current)
-        begun = self._begin(turn, current, None)
-        if rewinds:
-            self._forget_others(turn)
-        return begun
+        return self._begin(turn, current, None, rewinds=rewinds)
 
     def _same(
         self, turn: TurnRecord, current: TurnRecord, *, once: bool, repeatable: bool
@@ -90,6 +88,9 @@ class MemoryTurns:
         earlier = self._requests.get((turn.chat_id, turn.key))
         if once and earlier is not None and earlier != current.reply_id:
             return Attached(dataclasses.replace(turn, reply_id=earlier, running=False))
+        if once and earlier is not None and current.key != turn.key:
+            # It steered that.
+            return Attached(current)
         same = is_same_request(current, turn, repeatable=repeatable)
         return Attached(current) if same else None
 
@@ -97,16 +98,21 @@ class MemoryTurns:
         turn = self._turns.get(chat_id)
         return turn is not None and (turn.running or turn.lapsed)
 
-    def _note_request(self, request: WaitingRequest, reply_id: ReplyId) -> None:
-        self._requests[request.chat_id, request.key] = reply_id
+    def _note_request(self, request: WaitingRequest, reply_id: ReplyId | None) -> None:
+        if reply_id is None:
+            self._requests.pop((request.chat_id, request.key), None)
+        else:
+            self._requests[request.chat_id, request.key] = reply_id
 
     def _must_wait(self, current: TurnRecord) -> bool:
         return current.running or bool(self.waiting.that_wait(current.chat_id))
 
-    def _queue(self, request: WaitingRequest, current: TurnRecord, most: int | None) -> Queued:
+    def _queue(
+        self, request: WaitingRequest, current: TurnRecord, most: int | None, *, once: bool
+    ) -> Queued:
         waiting = self.waiting.that_wait(request.chat_id)
         for other in waiting:
-            if other.key == request.key:
+            if is_same_waiting(other, request, once=once):
                 return Queued(other, current)
         check_waiting(most, len(waiting))
         if request.policy == "interrupt" and current.running:
@@ -116,14 +122,17 @@ class MemoryTurns:
         self.waiting.add(request)
         return Queued(request, current)
 
-    def _take_waiting(self, turn: TurnRecord, current: TurnRecord | None) -> Began | Busy:
+    def _take_waiting(
+        self, turn: TurnRecord, current: TurnRecord | None, *, rewinds: bool
+    ) -> Began | Busy:
         if self._is_busy(turn.chat_id):
             assert current is not None, "who keeps it busy"
             return Busy(current)
         request = self.waiting.take(turn.reply_id)
         if request is None:
             return Busy(dataclasses.replace(turn, running=False))
-        return self._begin(dataclasses.replace(turn, stopping=request.stopping), current, None)
+        turn = dataclasses.replace(turn, stopping=request.stopping)
+        return self._begin(turn, current, None, rewinds=rewinds)
 
     def _take_over(
         self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId
@@ -140,7 +149,14 @@ class MemoryTurns:
             if self._requests[request] != turn.reply_id:
                 del self._requests[request]
 
-    def _begin(self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId | None) -> Began:
+    def _begin(
+        self,
+        turn: TurnRecord,
+        current: TurnRecord | None,
+        over: ReplyId | None,
+        *,
+        rewinds: bool = False,
+    ) -> Began:
         if over is not None and current is not None:
             turn = dataclasses.replace(turn, stopping=current.stopping, gently=current.gently)
         self._put(turn)
@@ -148,6 +164,8 @@ class MemoryTurns:
             self._requests[turn.chat_id, turn.key] = turn.reply_id
         else:
             self._repoint(over, turn.reply_id)
+        if rewinds:
+            self._forget_others(turn)
         return Began(turn, current)
 
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
@@ -169,15 +187,16 @@ class MemoryTurns:
         *,
         failed: bool = False,
         carried: ReplyId | None = None,
+        heard: Collection[ReplyId] = (),
     ) -> None:
         turn = self._turns.get(chat_id)
-        if carried is not None:
-            self.waiting.forget(carried)
         if failed:
             self._forget_request(reply_id)
         if turn is not None and turn.reply_id == reply_id:
             key = FAILED_KEY if failed else turn.key
             self._put(dataclasses.replace(turn, running=False, lapsed=False, key=key))
+            if carried is not None:
+                self.waiting.forget(carried, heard)
 
     async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
         return self._requests.get((chat_id, key))

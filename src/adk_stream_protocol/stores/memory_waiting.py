@@ -17,11 +17,14 @@ class MemoryWaiting:
     def __init__(
         self,
         is_busy: Callable[[ChatId], bool],
-        note: Callable[[WaitingRequest, ReplyId], None],
+        is_running: Callable[[ReplyId], bool],
+        note: Callable[[WaitingRequest, ReplyId | None], None],
     ) -> None:
         # Whether a turn runs in a chat, or has lapsed there.
         self._is_busy = is_busy
-        # Notes which reply answers a request.
+        # Whether a reply's turn runs.
+        self._is_running = is_running
+        # Notes which reply answers a request; None: none does.
         self._note = note
         self._requests: dict[ReplyId, WaitingRequest] = {}
 
@@ -37,11 +40,13 @@ class MemoryWaiting:
         )
         return [chat_id for chat_id in chats if not self._is_busy(chat_id)]
 
-    async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+    async def steer(
+        self, chat_id: ChatId, reply_id: ReplyId, *, carries: ReplyId
+    ) -> Sequence[WaitingRequest]:
         taken = [
-            dataclasses.replace(request, taken_in=reply_id)
+            dataclasses.replace(request, taken_in=carries)
             for request in self.that_wait(chat_id)
-            if _steers(request)
+            if _steers(request) and self._is_running(reply_id)
         ]
         self._put(taken)
         for request in taken:
@@ -51,12 +56,8 @@ class MemoryWaiting:
     async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
         return [request for request in self._requests.values() if request.taken_in == reply_id]
 
-    async def put_back(self, requests: Collection[ReplyId]) -> None:
-        self._put(
-            dataclasses.replace(request, taken_in=None)
-            for request in list(self._requests.values())
-            if request.reply_id in requests
-        )
+    async def put_back(self, reply_id: ReplyId, requests: Collection[ReplyId]) -> None:
+        self._put_back([one for one in await self.carried(reply_id) if one.reply_id in requests])
 
     async def stop(self, chat_id: ChatId, *, reply_id: ReplyId | None = None) -> int:
         stopped = [
@@ -99,9 +100,18 @@ class MemoryWaiting:
         self._put([dataclasses.replace(request, taken_in=reply_id)])
         return request
 
-    def forget(self, carried: ReplyId) -> None:
-        """Forget what a reply has taken."""
-        self._keep(lambda request: request.taken_in != carried)
+    def forget(self, carried: ReplyId, heard: Collection[ReplyId] = ()) -> None:
+        """Forget what a reply has taken: its own request and those named; the rest waits again."""
+        taken = [request for request in self._requests.values() if request.taken_in == carried]
+        over = {carried, *heard}.intersection(request.reply_id for request in taken)
+        self._put_back([request for request in taken if request.reply_id not in over])
+        self._keep(lambda request: request.reply_id not in over)
+
+    def _put_back(self, requests: Sequence[WaitingRequest]) -> None:
+        self._put(dataclasses.replace(request, taken_in=None) for request in requests)
+        for request in requests:
+            # No reply answers it any more.
+            self._note(request, None)
 
     def forget_chat(self, chat_id: ChatId) -> None:
         """Forget what waits for a chat, or was taken there."""

@@ -7,7 +7,7 @@ from typing import Final
 from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallEvent, CallState, HeldCall
-from adk_stream_protocol.ports import Ruling, TurnRecord, Verdict
+from adk_stream_protocol.ports import Ruling, TurnRecord, Verdict, WaitingRequest
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "decision_note",
     "is_about",
     "is_same_request",
+    "is_same_waiting",
     "output_ruling",
     "verdict_ruling",
 ]
@@ -72,6 +73,14 @@ def is_same_request(current: TurnRecord, turn: TurnRecord, *, repeatable: bool) 
         return False
     goes_on = current.lapsed or (current.running and not current.stopping)
     return goes_on or not repeatable
+
+
+def is_same_waiting(other: WaitingRequest, request: WaitingRequest, *, once: bool) -> bool:
+    """Whether a request is one that waits already.
+
+    One that may be repeated is another once that was stopped.
+    """
+    return other.key == request.key and (once or not other.stopping)
 
 
 def is_about(call: HeldCall, verdict: Verdict) -> bool:

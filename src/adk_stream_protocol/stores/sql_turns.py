@@ -36,12 +36,13 @@ from adk_stream_protocol.stores.rulings import (
     check_most,
     check_waiting,
     is_same_request,
+    is_same_waiting,
 )
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS, WAITING
-from adk_stream_protocol.stores.sql_waiting import SqlWaiting, noting, steers
+from adk_stream_protocol.stores.sql_waiting import SqlWaiting, locking, noting, steers
 from adk_stream_protocol.wire.values import digest
 
 __all__ = ["SqlTurns"]
@@ -119,7 +120,7 @@ class SqlTurns:
                 if earlier is not None:
                     return Attached(earlier)
                 taken: TurnRecord | None = None
-                if request is None or not before["waiting"]:
+                if request is None or not await self._must_wait(connection, turn, before):
                     taken = await self._take(connection, turn, repeatable=repeatable, over=over)
                 if taken is not None:
                     taken = await self._noted(connection, taken, over, waited=waited)
@@ -127,10 +128,24 @@ class SqlTurns:
                         await self._forget_others(connection, turn)
                     return Began(taken, previous)
                 return await self._in_the_way(
-                    connection, turn, request, repeatable=repeatable, most_waiting=most_waiting
+                    connection,
+                    turn,
+                    request,
+                    repeatable=repeatable,
+                    once=once,
+                    most_waiting=most_waiting,
                 )
         except _NoLongerWaits:
             return Busy(replace(turn, running=False))
+
+    async def _must_wait(
+        self, connection: AsyncConnection, turn: TurnRecord, before: RowMapping
+    ) -> bool:
+        """Whether others wait already: the chat is not taken then, but kept from others, too."""
+        if not before["waiting"]:
+            return False
+        # False: it was deleted meanwhile.
+        return bool((await connection.execute(locking(turn.chat_id))).rowcount)
 
     async def _noted(
         self,
@@ -160,6 +175,7 @@ class SqlTurns:
         request: WaitingRequest | None,
         *,
         repeatable: bool,
+        once: bool,
         most_waiting: int | None,
     ) -> Attached | Busy | Queued:
         """Return what keeps a turn from its chat; let its request wait, if it may."""
@@ -169,9 +185,13 @@ class SqlTurns:
             return Attached(current)
         if request is None or current.lapsed:
             return Busy(current)
+        # The same request may have been made, and taken, since the chat was looked at.
+        answered = await self._answered_in(connection, turn.chat_id, turn.key) if once else None
+        if (earlier := _asked_before(turn, current, answered)) is not None:
+            return Attached(earlier)
         waiting = await self._waiting.that_wait(connection, turn.chat_id)
         for other in waiting:
-            if other.key == request.key:
+            if is_same_waiting(other, request, once=once):
                 return Queued(other, current)
         check_waiting(most_waiting, len(waiting))
         if request.policy == "interrupt":
@@ -288,6 +308,7 @@ class SqlTurns:
         *,
         failed: bool = False,
         carried: ReplyId | None = None,
+        heard: Collection[ReplyId] = (),
     ) -> None:
         ended = self._ended.values(key=FAILED_KEY) if failed else self._ended
         written = 0
@@ -297,16 +318,21 @@ class SqlTurns:
                 written = await self._log.write_end(connection, reply_id)
             if failed:
                 await self._forget_request(connection, reply_id)
-            if carried is not None:
-                await self._waiting.forget(connection, carried)
+            if held.rowcount and carried is not None:
+                await self._waiting.forget(connection, carried, heard)
         self._log.note_end(reply_id, written)
 
     async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
-        same = and_(REQUESTS.c.chat_id == chat_id, REQUESTS.c.key == digest(key))
         async with reading(self._engine) as connection:
-            found = await connection.execute(select(REQUESTS.c.reply_id).where(same))
-            reply_id: str | None = found.scalar_one_or_none()
-            return None if reply_id is None else ReplyId(reply_id)
+            return await self._answered_in(connection, chat_id, key)
+
+    async def _answered_in(
+        self, connection: AsyncConnection, chat_id: ChatId, key: str
+    ) -> ReplyId | None:
+        same = and_(REQUESTS.c.chat_id == chat_id, REQUESTS.c.key == digest(key))
+        found = await connection.execute(select(REQUESTS.c.reply_id).where(same))
+        reply_id: str | None = found.scalar_one_or_none()
+        return None if reply_id is None else ReplyId(reply_id)
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id, TURNS.c.running)
@@ -322,8 +348,8 @@ class SqlTurns:
         own = and_(TURNS.c.chat_id == turn.chat_id, TURNS.c.reply_id == turn.reply_id)
         async with writing(self._engine) as connection:
             await self._log.write_end(connection, turn.reply_id)
-            await self._waiting.forget(connection, turn.reply_id)
             if previous is None:
+                # The chat's first turn has not waited for it.
                 await connection.execute(delete(TURNS).where(own))
                 await self._forget_request(connection, turn.reply_id)
                 return
@@ -339,7 +365,9 @@ class SqlTurns:
                 "running": previous.lapsed,
                 "lease_until": 0.0,
             }
-            await connection.execute(update(TURNS).where(own).values(**before))
+            restored = await connection.execute(update(TURNS).where(own).values(**before))
+            if restored.rowcount:
+                await self._waiting.forget(connection, turn.reply_id)
             if turn.origin is None:
                 await self._forget_request(connection, turn.reply_id)
             else:
@@ -425,9 +453,12 @@ class _NoLongerWaits(Exception):
 def _asked_before(
     turn: TurnRecord, latest: TurnRecord | None, found: str | None
 ) -> TurnRecord | None:
-    """Return the turn that answered the same request, unless it is the chat's newest."""
-    if found is None or latest is None or found == latest.reply_id:
+    """Return the turn that answers the same request, unless it is the chat's newest one's."""
+    if found is None or latest is None:
         return None
+    if found == latest.reply_id:
+        # It may have steered that.
+        return None if latest.key == turn.key else latest
     return replace(turn, reply_id=ReplyId(found), running=False)
 
 

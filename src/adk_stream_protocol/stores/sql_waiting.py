@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     RowMapping,
     Select,
+    Update,
     and_,
     delete,
     func,
@@ -28,7 +29,7 @@ from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS, WAITING
 from adk_stream_protocol.wire.requests import BusyPolicy
 from adk_stream_protocol.wire.values import digest
 
-__all__ = ["SqlWaiting", "noting", "steers"]
+__all__ = ["SqlWaiting", "locking", "noting", "steers"]
 
 _WAITS = WAITING.c.taken_in.is_(None)
 _STEERS = and_(_WAITS, WAITING.c.policy == "steer", WAITING.c.stopping.is_(False))
@@ -57,10 +58,17 @@ class SqlWaiting:
         async with reading(self._engine) as connection:
             return [ChatId(name) for name in (await connection.execute(query)).scalars()]
 
-    async def steer(self, chat_id: ChatId, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+    async def steer(
+        self, chat_id: ChatId, reply_id: ReplyId, *, carries: ReplyId
+    ) -> Sequence[WaitingRequest]:
+        own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id)
+        alive = and_(own, TURNS.c.running, TURNS.c.lease_until > self._now)
         steering = and_(WAITING.c.chat_id == chat_id, _STEERS)
-        taking = update(WAITING).where(steering).values(taken_in=reply_id).returning(*WAITING.c)
+        taking = update(WAITING).where(steering).values(taken_in=carries).returning(*WAITING.c)
         async with writing(self._engine) as connection:
+            # The turn cannot end meanwhile: nobody would look at what it takes after its end.
+            if not (await connection.execute(_locking(alive))).rowcount:
+                return []
             rows = (await connection.execute(taking)).mappings().all()
             for row in rows:
                 noted = {"chat_id": chat_id, "key": digest(row["key"]), "reply_id": reply_id}
@@ -70,10 +78,10 @@ class SqlWaiting:
     async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
         return await self._read(select(WAITING).where(WAITING.c.taken_in == reply_id))
 
-    async def put_back(self, requests: Collection[ReplyId]) -> None:
-        back = update(WAITING).where(WAITING.c.reply_id.in_(requests)).values(taken_in=None)
+    async def put_back(self, reply_id: ReplyId, requests: Collection[ReplyId]) -> None:
+        taken = and_(WAITING.c.taken_in == reply_id, WAITING.c.reply_id.in_(requests))
         async with writing(self._engine) as connection:
-            await connection.execute(back)
+            await self._put_back(connection, taken)
 
     async def stop(self, chat_id: ChatId, *, reply_id: ReplyId | None = None) -> int:
         meant = and_(WAITING.c.chat_id == chat_id, _WAITS, WAITING.c.stopping.is_(False))
@@ -120,9 +128,22 @@ class SqlWaiting:
         taken = (await connection.execute(taking.returning(WAITING.c.stopping))).one_or_none()
         return None if taken is None else bool(taken.stopping)
 
-    async def forget(self, connection: AsyncConnection, carried: ReplyId) -> None:
-        """Forget what a reply has taken."""
-        await connection.execute(delete(WAITING).where(WAITING.c.taken_in == carried))
+    async def forget(
+        self, connection: AsyncConnection, carried: ReplyId, heard: Collection[ReplyId] = ()
+    ) -> None:
+        """Forget what a reply has taken: its own request and those named; the rest waits again."""
+        taken = WAITING.c.taken_in == carried
+        over = and_(taken, WAITING.c.reply_id.in_([carried, *heard]))
+        await connection.execute(delete(WAITING).where(over))
+        await self._put_back(connection, taken)
+
+    async def _put_back(self, connection: AsyncConnection, taken: ColumnElement[bool]) -> None:
+        back = update(WAITING).where(taken).values(taken_in=None)
+        back = back.returning(WAITING.c.chat_id, WAITING.c.key)
+        for row in (await connection.execute(back)).all():
+            # No reply answers it any more.
+            same = and_(REQUESTS.c.chat_id == row.chat_id, REQUESTS.c.key == digest(row.key))
+            await connection.execute(delete(REQUESTS).where(same))
 
     async def forget_chat(self, connection: AsyncConnection, chat_id: ChatId) -> None:
         """Forget what waits for a chat, or was taken there."""
@@ -134,14 +155,20 @@ class SqlWaiting:
             return [_request(row) for row in rows]
 
 
+def locking(chat_id: ChatId) -> Update:
+    """Return the statement that keeps others from a chat's turn, and from what waits for it."""
+    return _locking(TURNS.c.chat_id == chat_id)
+
+
+def _locking(which: ColumnElement[bool]) -> Update:
+    # Both engines lock what they change, also if it stays as it is.
+    return update(TURNS).where(which).values(fence=TURNS.c.fence)
+
+
 def steers(chat_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Return the expression for whether requests wait to steer a chat's turn."""
-    return (
-        select(WAITING.c.reply_id)
-        .where(WAITING.c.chat_id == chat_id, _STEERS)
-        .exists()
-        .label("steered")
-    )
+    # Not with EXISTS: what SQLite returns of an UPDATE, SQLAlchemy writes without names of tables.
+    return chat_id.in_(select(WAITING.c.chat_id).where(_STEERS)).label("steered")
 
 
 def noting(engine: AsyncEngine) -> Any:

@@ -36,6 +36,7 @@ __all__ = [
     "reply_of",
     "retell",
     "stamp",
+    "steering_in",
     "steering_of",
     "steering_stamp",
     "unanswered",
@@ -77,6 +78,11 @@ def steering_of(event: Event) -> SteeringMessageChunk | None:
         return None
     shown = user_message(message_id, event.content)
     return SteeringMessageChunk(message_id, cast("JsonValue", shown.parts))
+
+
+def steering_in(events: Iterable[Event]) -> frozenset[str]:
+    """Return the ids of the messages that steered turns."""
+    return frozenset(found.id for event in events if (found := steering_of(event)) is not None)
 
 
 def reply_of(event: Event) -> ReplyId | None:
