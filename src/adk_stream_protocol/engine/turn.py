@@ -26,6 +26,7 @@ from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
 from adk_stream_protocol.translation.history import lane_of
+from adk_stream_protocol.translation.input_holdback import InputHoldback
 from adk_stream_protocol.translation.text_blocks import BlockKind
 from adk_stream_protocol.wire.entries import CallHeld, Entry
 
@@ -73,6 +74,10 @@ class Turn:
     _following: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Ends the following of runs that do not end by themselves."""
     _stop_asked: bool = False
+    _holdback: InputHoldback = field(default_factory=InputHoldback)
+    """The calls that are not shown as complete yet."""
+    _writing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    """Tools start while events are written: what each of them shows keeps its order."""
     _broken: Exception | None = None
     """Why a piece that came past ADK could not be written; None: all could."""
 
@@ -90,6 +95,7 @@ class Turn:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         # A reader takes the first chunk for a promise: what was said must be stored by then.
         self.scope.stored = self._open
+        self.scope.show = self._show
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
@@ -215,13 +221,22 @@ class Turn:
             await self.log.append(self.reply_id, opening)
 
     async def _write(self, entries: Iterable[Entry]) -> None:
-        if self.opening:
-            await self._open()
-        ready = [
-            await self._opened(entry) if type(entry) is CallHeld else entry for entry in entries
-        ]
-        if ready:
-            await self.log.append(self.reply_id, ready)
+        async with self._writing:
+            if self.opening:
+                await self._open()
+            ready = [
+                await self._opened(entry) if type(entry) is CallHeld else entry
+                for entry in self._holdback.add(tuple(entries))
+            ]
+            if ready:
+                await self.log.append(self.reply_id, ready)
+
+    async def _show(self, call_id: str) -> None:
+        """Show a call that is about to run."""
+        async with self._writing:
+            ready = self._holdback.runs(call_id)
+            if ready:
+                await self.log.append(self.reply_id, ready)
 
     async def _opened(self, held: CallHeld) -> CallHeld:
         """Store the held call before anyone can see it, and so answer it."""
