@@ -205,7 +205,9 @@ def heard(name: str, mode: Mode) -> list[Any]:
 @every_story
 def test_both_modes_give_the_same_chunks_and_one_end_a_response_or_a_turn(name: str) -> None:
     sse, bidi = heard(name, "sse"), heard(name, "bidi")
-    assert [chunk for chunk in sse if chunk != DONE] == [chunk for chunk in bidi if chunk != DONE]
+    # How many pieces of text a live run joins depends on the moment.
+    chunks = [joined(chunk for chunk in heard if chunk != DONE) for heard in (sse, bidi)]
+    assert chunks[0] == chunks[1]
     finishes = [chunk for chunk in sse if chunk != DONE and chunk["type"] == "finish"]
     assert sse.count(DONE) == len(finishes)
     assert bidi.count(DONE) == 1
@@ -234,14 +236,7 @@ def test_the_real_clients_read_a_whole_turn_from_one_stream() -> None:
         assert (reading.replies, reading.finish_reason) == (1, "stop"), told
         assert reading.message is not None, told
         states = {part["state"] for part in reading.message["parts"] if "toolCallId" in part}
-        # A client has what it brought itself.
-        own = (
-            {"input-available"}
-            if reading.name in {"change_bgm", "get_location-approved"}
-            else set()
-        )
-        settled = {"output-available", "output-error"}
-        assert states <= settled | own, told
+        assert states <= {"output-available", "output-error"}, told
         texts = [part["text"] for part in reading.message["parts"] if part["type"] == "text"]
         assert texts[-1], told
 

@@ -170,7 +170,16 @@ async def sending(stage: Stage, path: str) -> AsyncIterator[Send]:
 @pytest.mark.parametrize("path", ["/api/chat", "/stream", "/live"])
 @pytest.mark.parametrize(
     "form",
-    ["approval", "dynamic", "confirmation", "adr-0010", "native", "adr-0003", "rest"],
+    [
+        "approval",
+        "dynamic",
+        "confirmation",
+        "adr-0010",
+        "adr-0010 by the user",
+        "native",
+        "adr-0003",
+        "rest",
+    ],
 )
 async def test_every_form_of_an_answer_approves(stage: Stage, path: str, form: str) -> None:
     async with sending(stage, path) as send:
@@ -217,8 +226,10 @@ async def approve(stage: Stage, send: Send, form: str) -> None:
             call_id, "pay", {"approved": True, "user_message": "User approved"}
         ),
     }
-    if form in parts:
-        message = {"id": "m", "role": "assistant", "parts": [parts[form]]}
+    if form.removesuffix(" by the user") in parts:
+        part = parts[form.removesuffix(" by the user")]
+        role = "user" if form.endswith(" by the user") else "assistant"
+        message = {"id": "m", "role": role, "parts": [part]}
         body: dict[str, Any] = {"id": "c", "messages": [message]}
     else:
         body = answering(contents[form])
@@ -296,6 +307,8 @@ async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage, chat: 
         "finish",
     ]
     told = await chat.answer(tool_result(location, "get_location", {"latitude": 35.6}))
+    outputs = {c["toolCallId"]: c["output"] for c in told.only("tool-output-available")}
+    assert outputs == {confirmation: {"confirmed": True}, location: {"latitude": 35.6}}
     assert told.text == "Place told."
     assert "35.6" in str(stage.model.prompts[-1])
 
@@ -310,4 +323,21 @@ async def test_a_browser_tool_without_approval_in_this_profile(chat: SeedChat) -
     ]
     assert "providerExecuted" not in asked.only("tool-input-available")[0]
     told = await chat.answer(tool_result(asked.calls[0], "change_bgm", {"playing": "jazz"}))
+    (output,) = told.only("tool-output-available")
+    assert (output["toolCallId"], output["output"]) == (asked.calls[0], {"playing": "jazz"})
+    assert told.text == "Music told."
+
+
+async def test_an_output_that_the_clients_part_shows_is_not_sent_back(chat: SeedChat) -> None:
+    asked = await chat.say("play jazz")
+    part = {
+        "type": "tool-change_bgm",
+        "toolCallId": asked.calls[0],
+        "state": "output-available",
+        "input": {},
+        "output": {"playing": "jazz"},
+    }
+    message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+    told = await chat.send({"id": "c", "messages": [message]})
+    assert told.only("tool-output-available") == []
     assert told.text == "Music told."

@@ -205,7 +205,8 @@ async def test_a_browser_tools_output_is_a_tool_result(stage: Stage, live: Envel
     await live.answer(asked.calls[0], {"playing": "jazz"})
     told = await live.turn()
     assert told.text == "Music told."
-    assert told.only("tool-output-available") == []
+    (output,) = told.only("tool-output-available")
+    assert (output["toolCallId"], output["output"]) == (asked.calls[0], {"playing": "jazz"})
     assert "playing" in str(stage.model.prompts[-1])
 
 
