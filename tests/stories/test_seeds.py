@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adk_stream_protocol import ApprovalStep, ToolRule
 from stories.seed_routes import ROUTES, SeedChat, answering, talking, tool_result
 from support.envelope import CONFIRM
 from support.stage import Answered, Stage, staged, user_message
@@ -292,6 +293,30 @@ async def test_history_in_the_profile_shows_the_confirmation(stage: Stage, chat:
     assert part["toolCallId"] == asked.calls[1]
     native = (await stage.http.get("/api/chats/c")).json()
     assert native["messages"][1]["parts"][2]["state"] == "approval-requested"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_who_may_decide_and_until_when_is_shown_with_the_confirmation(route: str) -> None:
+    steps = (ApprovalStep("manager", by=("bob",)),)
+    rule = ToolRule(
+        title="Send money", hint="Really?", risk="high", ui={"icon": "bank"}, steps=steps
+    )
+    async with staged(rules={"pay": rule}) as stage, talking(stage, route) as chat:
+        asked = await chat.say("pay 5")
+        shown = confirmations(asked)[0]["input"]["toolConfirmation"]
+        assert re.fullmatch(r"[\d-]+T[\d:.]+Z", shown.pop("expiresAt"))
+        assert shown == {
+            "hint": "Really?",
+            "confirmed": False,
+            "title": "Send money",
+            "risk": "high",
+            "ui": {"icon": "bank"},
+            "step": {"n": 1, "of": 1, "name": "manager", "by": ["bob"]},
+        }
+        # A yes that is not alice's to give: she is asked again, and sees whose it is.
+        again = await chat.confirm(asked, True)
+        assert confirmations(again)[0]["input"]["toolConfirmation"]["step"]["by"] == ["bob"]
+    assert stage.payments == []
 
 
 async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage, chat: SeedChat) -> None:
