@@ -239,6 +239,19 @@ async def approve(stage: Stage, send: Send, form: str) -> None:
     assert answered.text == "Result told."
 
 
+async def test_the_address_may_ask_for_approvals_of_the_ai_sdk(stage: Stage) -> None:
+    body = {"id": "c", "messages": [user_message("pay 5")]}
+    asked = await stage.post("/stream?profile=ai-sdk", body)
+    assert asked.types[-4:-2] == ["tool-approval-request", "data-approval"]
+    resumed = Answered.of(await stage.http.get("/stream/c/stream?profile=ai-sdk"))
+    assert resumed.chunks == asked.chunks
+    told = await stage.post("/stream?profile=ai-sdk", asked.approving("c", True))
+    assert told.only("data-approval")[0]["data"]["status"] == "approved"
+    assert stage.payments == [5]
+    other = await stage.post("/stream?profile=other", body)
+    assert (other.status, other.error["code"]) == (400, "bad_parameter")
+
+
 # Common mistakes are refused with what to send, and nothing is lost.
 
 

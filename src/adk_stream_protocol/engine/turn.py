@@ -77,7 +77,7 @@ class Turn:
     _holdback: InputHoldback = field(default_factory=InputHoldback)
     """The calls that are not shown as complete yet."""
     _writing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
-    """Tools start while events are written: what each of them shows keeps its order."""
+    """Tools start while events are written: what both show keeps its order."""
     _broken: Exception | None = None
     """Why a piece that came past ADK could not be written; None: all could."""
 
@@ -95,10 +95,10 @@ class Turn:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         # A reader takes the first chunk for a promise: what was said must be stored by then.
         self.scope.stored = self._open
-        self.scope.show = self._show
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
+                watch.start_soon(self._show_running)
                 with self._following:
                     await self._follow()
                 self._look_back()
@@ -226,17 +226,22 @@ class Turn:
                 await self._open()
             ready = [
                 await self._opened(entry) if type(entry) is CallHeld else entry
-                for entry in self._holdback.add(tuple(entries))
+                for entry in self._holdback.add(tuple(entries), running=self.scope.running)
             ]
             if ready:
                 await self.log.append(self.reply_id, ready)
 
-    async def _show(self, call_id: str) -> None:
-        """Show a call that is about to run."""
-        async with self._writing:
-            ready = self._holdback.runs(call_id)
-            if ready:
-                await self.log.append(self.reply_id, ready)
+    async def _show_running(self) -> None:
+        """Show calls as complete when they run: no client has to answer them."""
+        while True:
+            changed = self.scope.changed
+            # What is taken out must be written: its result follows.
+            with anyio.CancelScope(shield=True):
+                async with self._writing:
+                    ready = self._holdback.runs(self.scope.running)
+                    if ready:
+                        await self.log.append(self.reply_id, ready)
+            await changed.wait()
 
     async def _opened(self, held: CallHeld) -> CallHeld:
         """Store the held call before anyone can see it, and so answer it."""

@@ -112,9 +112,7 @@ class Gate(BasePlugin):
             return await self._hand_to_browser(scope, tool, tool_args, tool_context)
         if await tool.check_require_confirmation(tool_args, tool_context):
             return await self._ask(scope, tool, tool_args, tool_context)
-        call_id = tool_context.function_call_id or ""
-        await scope.will_run(call_id)
-        scope.started(call_id, None, tool.name)
+        scope.started(tool_context.function_call_id or "", None, tool.name)
         return None
 
     @override
@@ -195,7 +193,6 @@ class Gate(BasePlugin):
                 return await self._hold(scope, tool, tool_args, tool_context, asked_for)
             return refusal
         scope.decided.append(call)
-        await scope.will_run(call.call_id)
         claimed = await self._ledger.calls.claim(call.approval_id, scope.holder)
         if claimed is None:
             return _refusal(call)

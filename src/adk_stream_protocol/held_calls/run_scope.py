@@ -113,8 +113,6 @@ class RunScope:
     """The answers whose pieces may come past ADK, while models give them."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Called when ADK has stored what the run was given; None: nobody wants to know."""
-    show: Callable[[str], Awaitable[None]] | None = None
-    """Called with a call that is about to run here: it may be shown; None: nobody is told."""
     said: types.Content | None = None
     """What the user typed in a live turn; None: nothing that is not stored."""
     asks: Asks | None = None
@@ -155,11 +153,6 @@ class RunScope:
     def is_refused(self, tool_context: ToolContext) -> bool:
         """Whether what is told of this call must not be taken for its namesake's."""
         return any(refused is tool_context for refused in self.refused)
-
-    async def will_run(self, call_id: str) -> None:
-        """Let the reply show a call before it runs: no client has to answer it."""
-        if self.show is not None:
-            await self.show(call_id)
 
     def started(self, call_id: str, call: HeldCall | None, tool: str) -> None:
         """Note that a tool starts."""

@@ -25,7 +25,7 @@ from adk_stream_protocol.errors import (
     trace_of,
 )
 
-__all__ = ["FaultRoute", "fault_response", "fault_text"]
+__all__ = ["FaultRoute", "fault_code", "fault_response", "fault_text"]
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +74,17 @@ def fault_response(error: Exception) -> JSONResponse:
 
 def fault_text(error: Exception) -> str:
     """Return what the client may know of a fault, in one sentence; the rest goes to the log."""
+    _, text = fault_code(error)
+    return text
+
+
+def fault_code(error: Exception) -> tuple[str, str]:
+    """Return the code of a fault, and the sentence of `fault_text`; the rest goes to the log."""
     told = _told(error)
+    if told.status != _BROKEN:
+        return told.code, told.message
     # Whoever asks for help with it needs the id; a client's own fault explains itself.
-    return f"{told.message} (error {told.error_id})" if told.status == _BROKEN else told.message
+    return told.code, f"{told.message} (error {told.error_id})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import JSONResponse
@@ -62,16 +62,24 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
         return streaming(reply, AS_RECORDED)
 
     @router.post(path)
-    async def send(request: Request, chat: str | None = Query(None)) -> Response:
+    async def send(
+        request: Request,
+        chat: str | None = Query(None),
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+    ) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
-        return streamed(player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile))
+        return streamed(player.send(named or ChatId(f"chat-{uuid.uuid4()}"), shown or profile))
 
     @router.get(f"{path}/{{chat_id}}/stream")
-    async def resume(request: Request, chat_id: str) -> Response:
+    async def resume(
+        request: Request,
+        chat_id: str,
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+    ) -> Response:
         check_origin(request, settings)
-        reply = player.resume(parse_chat_id(chat_id), profile)
+        reply = player.resume(parse_chat_id(chat_id), shown or profile)
         return Response(status_code=204) if reply is None else streamed(reply)
 
     @router.post(f"{path}/{{chat_id}}/stop")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, cast
+from typing import Annotated, Final, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
@@ -93,10 +93,13 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         responses={200: {"content": {"text/event-stream": {}}}},
     )
     async def send(
-        request: Request, sdk: str | None = Query(None), chat: str | None = Query(None)
+        request: Request,
+        sdk: str | None = Query(None),
+        chat: str | None = Query(None),
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(profile, sdk)
+        audience = service.audience(shown or profile, sdk)
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
@@ -114,9 +117,14 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "None"}},
     )
-    async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:
+    async def resume(
+        request: Request,
+        chat_id: str,
+        sdk: str | None = Query(None),
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+    ) -> Response:
         user = await service.user(request)
-        audience = service.audience(profile, sdk)
+        audience = service.audience(shown or profile, sdk)
         chat = parse_chat_id(chat_id)
         tape = service.tape()
         with taken(tape, Resume(UNNUMBERED, chat), chat):

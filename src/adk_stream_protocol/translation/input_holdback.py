@@ -54,12 +54,17 @@ class InputHoldback:
     _inputs: dict[str, ToolInputAvailableChunk] = field(default_factory=dict)
     """The chunks that stayed behind, by call."""
 
-    def add(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Return what may be written now that these entries follow; a call among them may wait."""
+    def add(self, entries: Sequence[Entry], *, running: Iterable[str] = ()) -> Sequence[Entry]:
+        """Return what may be written now that these entries follow; a call among them may wait.
+
+        Args:
+            entries: what follows.
+            running: the calls that run on the server by now.
+        """
         holds_nothing = not self._waiting and not self._inputs
         if not entries or (holds_nothing and not any(map(_is_input, entries))):
             return entries
-        self._known.update(_named(entries))
+        self._known.update(running, _named(entries))
         before, self._waiting = self._waiting, []
         unknown = self._unknown((*before, *entries))
         if not before and unknown and self._may_wait(entries):
@@ -68,15 +73,17 @@ class InputHoldback:
             entries = entries[:first]
         return list(self._without_unknown((*before, *entries)))
 
-    def runs(self, call_id: str) -> Sequence[Entry]:
-        """Return what may be written now that a call is about to run on the server."""
-        self._known.add(call_id)
-        if call_id in self._inputs:
-            return [self._inputs.pop(call_id)]
-        if all(_call(entry) != call_id for entry in self._waiting):
+    def runs(self, running: Iterable[str]) -> Sequence[Entry]:
+        """Return what may be written now that calls run on the server."""
+        if not self._waiting and not self._inputs:
             return ()
+        self._known.update(running)
+        names = [name for name in self._inputs if name in self._known]
+        ready: list[Entry] = [self._inputs.pop(name) for name in names]
+        if self._known.isdisjoint(map(_call, self._waiting)):
+            return ready
         before, self._waiting = self._waiting, []
-        return list(self._without_unknown(before))
+        return [*ready, *self._without_unknown(before)]
 
     def _unknown(self, entries: Iterable[Entry]) -> set[str]:
         """Return the calls among these that are shown as complete and are not known."""

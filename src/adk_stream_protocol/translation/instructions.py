@@ -36,6 +36,7 @@ __all__ = [
     "check_reason",
     "interpret",
     "may_answer",
+    "repeats",
 ]
 
 _LONGEST_REASON = 500
@@ -133,6 +134,16 @@ def may_answer(request: ChatRequest) -> bool:
         or any(item["type"] == _RESULT for item in message.content)
         for message in request.messages
     )
+
+
+def repeats(answer: Answer, call: HeldCall) -> bool:
+    """Whether an answer to a call that was answered says the same again."""
+    if isinstance(answer, Output):
+        return call.done_at is not None and (call.result, call.error) == (
+            answer.output,
+            answer.error,
+        )
+    return call.approved if answer.approved else call.state is CallState.DENIED
 
 
 def _continued(request: ChatRequest) -> UIMessage | None:
