@@ -81,8 +81,14 @@ class Envelope:
         while text not in str((await self.next()).get("delta", "")):
             pass
 
-    async def error(self) -> str:
-        """Return the next error, whatever comes before it."""
+    async def refused(self) -> str:
+        """Return why something was refused, whatever comes before that."""
+        while (heard := await self.next()) == DONE or heard["type"] != "refused":
+            pass
+        return str(heard["message"])
+
+    async def broken_off(self) -> str:
+        """Return the error that a reply broke off with, whatever comes before it."""
         while (heard := await self.next()) == DONE or heard["type"] != "error":
             pass
         return str(heard["errorText"])

@@ -427,7 +427,7 @@ class Conversations:
     async def _record(
         self, answers: Iterable[Answer], user: UserId, via: str
     ) -> tuple[list[HeldCall], frozenset[str]]:
-        """Record answers; return the calls, and those whose output counts as the caller's."""
+        """Record answers; return the calls, and those whose output the caller's message shows."""
         calls: list[HeldCall] = []
         brought: set[str] = set()
         for answer in answers:
@@ -437,7 +437,7 @@ class Conversations:
                 # The reply shows who is asked.
                 ruling, call = "conflict", await self.ledger.owned(answer.approval_id, user)
             calls.append(call)
-            if isinstance(answer, Output) and ruling != "conflict":
+            if isinstance(answer, Output) and answer.is_shown and ruling != "conflict":
                 brought.add(call.call_id)
         return calls, frozenset(brought)
 

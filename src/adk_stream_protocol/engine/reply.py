@@ -62,7 +62,7 @@ class LoggedReply(Reply):
     begun: frozenset[str] = frozenset()
     """Messages that the reader has the beginning of: of these only what is new is sent."""
     known: frozenset[str] = frozenset()
-    """Calls whose output this reader itself brought; it is not sent back."""
+    """Calls whose output this reader's message shows already; it is not sent back."""
     cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
     """How calls that wait stand now, where that is newer than what was written."""
     readers: Readers | None = None

@@ -27,6 +27,7 @@ from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
 from adk_stream_protocol.translation.history import lane_of, steering_of
+from adk_stream_protocol.translation.input_holdback import InputHoldback
 from adk_stream_protocol.translation.text_blocks import BlockKind
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 
@@ -82,6 +83,10 @@ class Turn:
     """It stops only when the tools have begun that a person approved before."""
     _is_stored: bool = False
     """ADK has stored what the turn was given."""
+    _holdback: InputHoldback = field(default_factory=InputHoldback)
+    """The calls that are not shown as complete yet."""
+    _writing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    """Tools start while events are written: what both show keeps its order."""
     _broken: Exception | None = None
     """Why a piece that came past ADK could not be written; None: all could."""
 
@@ -120,6 +125,7 @@ class Turn:
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
+                watch.start_soon(self._show_running)
                 with self._following:
                     await self._follow()
                 self._look_back()
@@ -263,13 +269,27 @@ class Turn:
             await self.log.append(self.reply_id, opening)
 
     async def _write(self, entries: Iterable[Entry]) -> None:
-        if self.opening:
-            await self._open()
-        ready = [
-            await self._opened(entry) if type(entry) is CallHeld else entry for entry in entries
-        ]
-        if ready:
-            await self.log.append(self.reply_id, ready)
+        async with self._writing:
+            if self.opening:
+                await self._open()
+            ready = [
+                await self._opened(entry) if type(entry) is CallHeld else entry
+                for entry in self._holdback.add(tuple(entries), running=self.scope.running)
+            ]
+            if ready:
+                await self.log.append(self.reply_id, ready)
+
+    async def _show_running(self) -> None:
+        """Show calls as complete when they run: no client has to answer them."""
+        while True:
+            changed = self.scope.changed
+            # What is taken out must be written: its result follows.
+            with anyio.CancelScope(shield=True):
+                async with self._writing:
+                    ready = self._holdback.runs(self.scope.running)
+                    if ready:
+                        await self.log.append(self.reply_id, ready)
+            await changed.wait()
 
     async def _opened(self, held: CallHeld) -> CallHeld:
         """Store the held call before anyone can see it, and so answer it."""

@@ -33,7 +33,14 @@ from adk_stream_protocol.errors import (
 from adk_stream_protocol.server.headers import ERROR_CODE, ERROR_ID
 from adk_stream_protocol.server.openapi import OperationId, Responses, with_errors
 
-__all__ = ["ChatFaultRoute", "FaultRoute", "fault_response", "fault_text", "prefers_text"]
+__all__ = [
+    "ChatFaultRoute",
+    "FaultRoute",
+    "fault_code",
+    "fault_response",
+    "fault_text",
+    "prefers_text",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -161,6 +168,12 @@ def fault_response(error: Exception, *, as_text: bool = False) -> Response:
 def fault_text(error: Exception) -> str:
     """Return what the client may know of a fault, in one sentence; the rest goes to the log."""
     return _told(error).sentence
+
+
+def fault_code(error: Exception) -> tuple[str, str]:
+    """Return the code of a fault, and the sentence of `fault_text`; the rest goes to the log."""
+    told = _told(error)
+    return told.code, told.sentence
 
 
 @dataclass(frozen=True, slots=True)

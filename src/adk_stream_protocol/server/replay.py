@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import JSONResponse
@@ -72,18 +72,26 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
 
     @router.post(path, name=f"sendMessage{suffix}")
     async def send(
-        request: Request, chat: str | None = Query(None), stream: StreamKind = "data"
+        request: Request,
+        chat: str | None = Query(None),
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
     ) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
-        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile)
+        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), shown or profile)
         return played(request, reply, stream)
 
     @router.get(f"{path}/{{chat_id}}/stream", name=f"resumeReply{suffix}")
-    async def resume(request: Request, chat_id: str, stream: StreamKind = "data") -> Response:
+    async def resume(
+        request: Request,
+        chat_id: str,
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
+    ) -> Response:
         check_origin(request, settings)
-        reply = player.resume(parse_chat_id(chat_id), profile)
+        reply = player.resume(parse_chat_id(chat_id), shown or profile)
         return Response(status_code=204) if reply is None else played(request, reply, stream)
 
     @router.post(f"{path}/{{chat_id}}/stop", name=f"stopReply{suffix}")

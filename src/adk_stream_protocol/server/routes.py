@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, cast
+from typing import Annotated, Final, Literal, cast
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
@@ -125,10 +125,11 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         request: Request,
         sdk: Sdk = None,
         chat: CallerChat = None,
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(profile, sdk)
+        audience = service.audience(shown or profile, sdk)
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
@@ -151,10 +152,14 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         },
     )
     async def resume(
-        request: Request, chat_id: str, sdk: Sdk = None, stream: StreamKind = "data"
+        request: Request,
+        chat_id: str,
+        sdk: Sdk = None,
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(profile, sdk)
+        audience = service.audience(shown or profile, sdk)
         chat = parse_chat_id(chat_id)
         tape = service.tape()
         with taken(tape, Resume(UNNUMBERED, chat), chat):

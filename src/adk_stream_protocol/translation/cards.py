@@ -148,12 +148,14 @@ _OUTCOMES: dict[CallState, Outcome] = {
 def call_answered(call: HeldCall) -> CallAnswered:
     """Return the end of the call's wait, as its recorded state tells it."""
     question = call.kind is CallKind.INPUT
+    outcome = _OUTCOMES.get(call.state, "approved")
     return CallAnswered(
         approval_id=call.approval_id,
         call_id=call.call_id,
-        outcome=_OUTCOMES.get(call.state, "approved"),
+        outcome=outcome,
         reason=call.reason,
         approval=call.approval,
+        was_approved=outcome in {"expired", "cancelled"} and call.was_approved,
         kind=call.kind.value,
         output=call.result if question else None,
         error=call.error if question else None,

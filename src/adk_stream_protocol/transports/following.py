@@ -18,6 +18,7 @@ from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
 from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
+from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.ports import turns_topic
 from adk_stream_protocol.wire.chunks import FinishChunk, StartChunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
@@ -80,7 +81,7 @@ class Following:
             if not self._known:
                 # The turn before is told of, not begun.
                 await self.begin_after()
-        elif any(_is_same(reply, coming) for coming in (self._reply, *self._ready)):
+        elif any(_is_same(reply, coming) for coming in self._coming):
             return
         else:
             self._known.append(reply.reply_id)
@@ -91,6 +92,21 @@ class Following:
         turn = await self._conversations.stores.turns.latest(self.chat_id)
         if turn is not None:
             self._known.append(turn.reply_id)
+
+    def will_tell(self, call: HeldCall) -> bool:
+        """Whether the reader is about to get what became of a call that was answered."""
+        coming = [each.reply_id for each in self._coming if isinstance(each, LoggedReply)]
+        is_asked = any(call.approval_id in held for held in self._held.values())
+        return call.delivered_in is None or call.delivered_in in coming or is_asked
+
+    @property
+    def has_open_turn(self) -> bool:
+        """Whether more of a turn comes to the reader: it runs, or waits for an answer."""
+        return bool(self._asking or self._coming or any(self._held.values()))
+
+    @property
+    def _coming(self) -> list[Reply]:
+        return [each for each in (self._reply, *self._ready) if each is not None]
 
     # What comes next
 
@@ -196,5 +212,5 @@ class Following:
         changed.set()
 
 
-def _is_same(reply: LoggedReply | WaitingReply, other: Reply | None) -> bool:
+def _is_same(reply: LoggedReply | WaitingReply, other: Reply) -> bool:
     return isinstance(other, LoggedReply | WaitingReply) and other.reply_id == reply.reply_id

@@ -40,6 +40,7 @@ from adk_stream_protocol.wire.frames import (
     Failed,
     NoActive,
     Pong,
+    Refused,
     Resume,
     Send,
     ServerFrame,
@@ -263,7 +264,7 @@ class ChatSocket:
         match frame:
             case Active(chat_id):
                 self._tape(frame, chat_id, None)
-            case Pong():
+            case Pong() | Refused():
                 return
             case _:
                 asked = self._asked.get(frame.request_id)

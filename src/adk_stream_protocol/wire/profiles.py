@@ -46,7 +46,12 @@ QUESTION_TOOL = "adk_request_input"
 DENIED_TEXT = "User denied execution"
 POLICY_TEXT = "Denied by policy; no person was asked."
 EXPIRED_TEXT = "No decision came in time; the call was not run."
+NO_OUTPUT_TEXT = "The browser gave no output in time; whether it ran the call is not known."
+NO_REPLY_TEXT = "No reply came in time."
 CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
+NOT_RUN_TEXT = "The call was cancelled before it ran."
+NOT_DONE_TEXT = "The call was cancelled before the browser gave its output."
+NOT_REPLIED_TEXT = "The question was cancelled before a reply came."
 
 
 _AS_THEY_ARE: Final[Mapping[Profile, frozenset[type[Chunk]]]] = {
@@ -56,6 +61,10 @@ _AS_THEY_ARE: Final[Mapping[Profile, frozenset[type[Chunk]]]] = {
 """What every reader of a profile gets as it was written: nearly all there is."""
 
 
+_TO_DECIDE: Final = ("title", "risk", "expiresAt", "step", "approvedBy", "ui")
+"""What of a call's card a confirmation shows, beside its hint: this profile has no card."""
+
+
 def outcome_text(answered: CallAnswered) -> str:
     """Return why a call that was not approved did not run."""
     match answered.outcome:
@@ -63,12 +72,24 @@ def outcome_text(answered: CallAnswered) -> str:
             return POLICY_TEXT
         case "denied":
             return f"{DENIED_TEXT}: {answered.reason}" if answered.reason else DENIED_TEXT
-        case "expired":
-            return EXPIRED_TEXT
-        case "cancelled":
-            return CANCELLED_TEXT
+        case "expired" | "cancelled":
+            expired, cancelled = _awaited_texts(answered)
+            return expired if answered.outcome == "expired" else cancelled
         case "approved":
             return ""
+
+
+def _awaited_texts(answered: CallAnswered) -> tuple[str, str]:
+    """Return what to say of a call that expired, or was cancelled: by what it waited for."""
+    if answered.approval and not answered.was_approved:
+        return EXPIRED_TEXT, CANCELLED_TEXT
+    match answered.kind:
+        case "browser":
+            return NO_OUTPUT_TEXT, NOT_DONE_TEXT
+        case "input" | "credential":
+            return NO_REPLY_TEXT, NOT_REPLIED_TEXT
+        case "tool":
+            return EXPIRED_TEXT, NOT_RUN_TEXT
 
 
 def _runs_at_once_in_browser(_tool_name: str) -> bool:
@@ -107,8 +128,8 @@ class Audience:
             case CallAnswered(automatic=True):
                 yield from self._automatic(entry)
             case CallAnswered(approval=True):
-                approved = entry.outcome == "approved"
-                if entry.outcome in {"approved", "denied"}:
+                if entry.was_approved or entry.outcome in {"approved", "denied"}:
+                    approved = entry.outcome != "denied"
                     yield ToolApprovalResponseChunk(entry.approval_id, approved, entry.reason)
                 yield _card(entry)
                 yield from _ending(entry)
@@ -174,14 +195,15 @@ def _ending(entry: CallAnswered) -> Iterator[Chunk]:
 def _confirmed(entry: CallAnswered) -> dict[str, JsonValue]:
     if entry.outcome in {"approved", "denied"}:
         return {"confirmed": entry.outcome == "approved"}
-    # Nobody said no.
-    return {"confirmed": False, "outcome": entry.outcome}
+    # Nobody said no; and somebody may have said yes before.
+    return {"confirmed": entry.was_approved, "outcome": entry.outcome}
 
 
 def _confirmation(held: CallHeld) -> Iterator[Chunk]:
     confirmation: dict[str, JsonValue] = {"hint": held.hint, "confirmed": False}
     if held.payload is not None:
         confirmation["payload"] = held.payload
+    confirmation |= {name: held.card[name] for name in _TO_DECIDE if held.card.get(name)}
     yield ToolInputStartChunk(held.approval_id, CONFIRMATION_TOOL)
     yield ToolInputAvailableChunk(
         held.approval_id,

@@ -9,9 +9,18 @@ from typing import Literal, TypeAlias, cast, get_args
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.identifiers import ChatId, MessageId
 from adk_stream_protocol.wire.messages import UIMessage, parse_message
+from adk_stream_protocol.wire.profiles import Profile
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
-__all__ = ["BusyPolicy", "ChatRequest", "Trigger", "parse_busy", "parse_chat_id", "parse_request"]
+__all__ = [
+    "BusyPolicy",
+    "ChatRequest",
+    "Trigger",
+    "parse_busy",
+    "parse_chat_id",
+    "parse_profile",
+    "parse_request",
+]
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
 
@@ -64,6 +73,19 @@ def parse_chat_id(value: str) -> ChatId:
             f"A chat id is 1 to {_LONGEST_ID} printable characters without '/'.", code="bad_chat_id"
         )
     return ChatId(value)
+
+
+def parse_profile(value: str | None) -> Profile | None:
+    """Return the profile that an address names; None: it names none.
+
+    Raises:
+        BadRequest: there is no such profile.
+    """
+    match value:
+        case None | "ai-sdk" | "adk":
+            return value
+        case _:
+            raise BadRequest('"profile" must be "ai-sdk" or "adk".', code="bad_parameter")
 
 
 def parse_request(body: JsonValue) -> ChatRequest:
