@@ -190,6 +190,17 @@ async def test_abort_stops_the_reply_and_no_other(socket: Socket) -> None:
     assert [frame for frame in socket.unread if frame["requestId"] == "r1"] == []
 
 
+async def test_who_only_leaves_a_reply_does_not_stop_it(stage: Stage, socket: Socket) -> None:
+    await socket.say("r1", "c1", "long")
+    await socket.until_text("r1", "One.")
+    await socket.write({"type": "abort", "requestId": "r1", "leave": True})
+    await socket.say("r2", "c2", "hi")
+    await socket.all("r2")
+    stage.more.set()
+    await socket.resume("r3", "c1")
+    assert Answered(200, chunks_of(await socket.all("r3"))).text == "One. Two."
+
+
 class SlowSessions(InMemorySessionService):
     """Sessions that take their time, so that a request can be left while it is being taken."""
 

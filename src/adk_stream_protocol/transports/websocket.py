@@ -64,7 +64,7 @@ class _Asked:
     reply: Reply | None = None
     """What is sent; None: it has not begun."""
     is_aborted: bool = False
-    """The client has said that it wants no more of it."""
+    """The client has stopped it."""
 
 
 class ChatSocket:
@@ -132,12 +132,12 @@ class ChatSocket:
                 asked = self._open(frame)
                 self._note(frame)
                 tasks.start_soon(self._answer, frame, asked)
-            case Abort(request_id):
+            case Abort(request_id, leave):
                 # One that has ended meanwhile, or never was, is as well.
                 if request_id in self._asked:
                     self._note(frame)
                     asked = self._asked[request_id]
-                    asked.is_aborted = True
+                    asked.is_aborted = not leave
                     asked.scope.cancel()
             case _:
                 assert_never(frame)

@@ -139,7 +139,7 @@ class AiSdkDialect:
     def _parsed(self, kind: str, request_id: RequestId, frame: JsonObject) -> ChatFrame:
         match kind:
             case "abort":
-                return Abort(request_id)
+                return Abort(request_id, leave=frame.get("leave") is True)
             case "resume":
                 if frame.get("lastSequence") is not None:
                     # The numbers of another request's reply mean nothing here: it may have begun
