@@ -77,8 +77,9 @@ async def test_nobody_is_locked_out_by_stopping_again_and_again(
     open_page: Open, front_end: FrontEnd
 ) -> None:
     client = await stopped(open_page, front_end)
-    for _ in range(4):
+    for replies in range(2, 6):
         await client.send("long")
+        await expect(client.message("assistant")).to_have_count(replies)
         await client.sees("One.")
         await client.button("Stop").click()
         await client.is_done()
@@ -86,3 +87,22 @@ async def test_nobody_is_locked_out_by_stopping_again_and_again(
     await client.sees("Hello.")
     await expect(client.message("user")).to_have_count(6)
     await client.is_the_same_after_a_reload()
+
+
+async def test_a_reply_that_the_server_stops_while_a_tool_runs_ends_quietly(
+    open_page: Open, front_end: FrontEnd, server: PageServer
+) -> None:
+    client = await open_page(front_end)
+    await client.send("pay slowly")
+    await client.button("Approve").click()
+    await anyio.to_thread.run_sync(server.stage.tool_started.wait)
+    path = f"{server.url}/api/chat/{client.chat_id}/stop"
+    assert await (await client.page.request.post(path)).json() == {"stopped": True}
+    server.stage.tool_may_end.set()
+    await client.sees_states("pay_slowly", "output-available")
+    await client.is_done()
+    await client.send("hi")
+    await client.sees("Hello.")
+    await client.is_the_same_after_a_reload()
+    assert server.stage.payments == [9]
+    assert len(client.posts) == 3

@@ -8,8 +8,8 @@ import { defineConfig, type Plugin } from 'vite';
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const PAGES = here('pages');
 const NAMES: Record<string, string[]> = {
-  ai6: ['elements', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue6'],
-  ai7: ['angular', 'assistant', 'elements', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue'],
+  ai6: ['elements', 'elsewhere', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue6'],
+  ai7: ['angular', 'assistant', 'elements', 'elsewhere', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue'],
 };
 const TWICE = ['ai', '@ai-sdk/react', '@ai-sdk/vue', '@ai-sdk/svelte'];
 
@@ -25,8 +25,15 @@ const line6: Plugin = {
   transform: code => code.replace('/api/chat?sdk=7', '/api/chat'),
 };
 
+/** `vite build --mode next` builds the routes of Next.js and what serves them. */
+const next = {
+  logLevel: 'warn' as const,
+  build: { ssr: here('next/serve.ts'), outDir: here('dist/next'), target: 'node20' },
+};
+
 /** `vite build --mode ai6` builds the pages with ai 6, `--mode ai7` with ai 7. */
 export default defineConfig(({ mode }) => {
+  if (mode === 'next') return next;
   return {
     root: PAGES,
     // Relative: the pages are served below a prefix.

@@ -10,11 +10,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
+from urllib.parse import parse_qs, urlsplit
 
 import anyio
 from google.adk.agents.llm_agent import LlmAgent
 from playwright.async_api import Locator, Page, Request, expect
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from adk_stream_protocol.server.settings import Settings
@@ -77,9 +80,10 @@ FRONT_ENDS: Final = (
 
 @dataclass
 class PageServer:
-    """A running server with the pages on its own origin."""
+    """A running server with the pages on its own origin, and the same pages on another one."""
 
     url: str
+    elsewhere: str
     stage: Stage
 
     def set_scene(self) -> None:
@@ -93,23 +97,27 @@ class PageServer:
 
 
 def _user_of(connection: HTTPConnection) -> str | None:
-    return connection.cookies.get("user")
+    _, _, token = connection.headers.get("authorization", "").partition("Bearer ")
+    return token or connection.cookies.get("user")
 
 
 @asynccontextmanager
 async def page_server() -> AsyncIterator[PageServer]:
     """Serve the agent of the stories and all pages that were built."""
     assert PAGES.is_dir(), "The pages are not built: make install"
+    pages = StaticFiles(directory=PAGES, html=True)
     stage = Stage()
     stage.model = ScriptedModel(script=stage.script())
     agent = LlmAgent(name="stage", model=stage.model, tools=list(stage.tools()))
-    app = create_app(agent, identify=_user_of, settings=Settings())
-    app.mount("/clients", StaticFiles(directory=PAGES, html=True))
-    async with serving(app) as url:
-        try:
-            yield PageServer(url, stage)
-        finally:
-            stage.go_on()
+    async with serving(Starlette(routes=[Mount("/clients", pages)])) as elsewhere:
+        settings = Settings(allowed_origins=(elsewhere,))
+        app = create_app(agent, identify=_user_of, settings=settings)
+        app.mount("/clients", pages)
+        async with serving(app) as url:
+            try:
+                yield PageServer(url, elsewhere, stage)
+            finally:
+                stage.go_on()
 
 
 @dataclass
@@ -143,6 +151,11 @@ class ClientPage:
             await self.button("Save").click()
         else:
             await self.send(text)
+
+    @property
+    def chat_id(self) -> str:
+        """The chat that the page's address names."""
+        return parse_qs(urlsplit(self.page.url).query)["chat"][0]
 
     def button(self, name: str) -> Locator:
         """Return a button."""
