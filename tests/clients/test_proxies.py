@@ -85,11 +85,11 @@ async def test_vites_proxy_passes_everything_on_in_its_short_form(
     assert server.stage.payments == [5]
 
 
-@pytest.mark.parametrize("line", ["ai7", "ai6"])
+@pytest.mark.parametrize("page", [REACT, FrontEnd("react6", "ai6")], ids=str)
 async def test_a_route_that_forwards_passes_everything_on_as_it_comes(
-    open_page: Open, server: PageServer, setups: Mapping[str, str], line: str
+    open_page: Open, server: PageServer, setups: Mapping[str, str], page: FrontEnd
 ) -> None:
-    client = await open_page(FrontEnd("react", line), url=setups["forward"])
+    client = await open_page(page, url=setups["forward"])
     await client.send("long")
     await client.sees("One.")
     await client.reload()

@@ -8,7 +8,7 @@ import { defineConfig, type Plugin } from 'vite';
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const PAGES = here('pages');
 const NAMES: Record<string, string[]> = {
-  ai6: ['elements', 'elsewhere', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue6'],
+  ai6: ['elements', 'elsewhere', 'habits', 'react6', 'readme', 'svelte', 'tutorial', 'vue6'],
   ai7: ['angular', 'assistant', 'elements', 'elsewhere', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue'],
 };
 const TWICE = ['ai', '@ai-sdk/react', '@ai-sdk/vue', '@ai-sdk/svelte'];

@@ -66,14 +66,13 @@ class FrontEnd:
 
 FRONT_ENDS: Final = (
     FrontEnd("react", "ai7"),
-    FrontEnd("react", "ai6"),
+    FrontEnd("react6", "ai6"),
     FrontEnd("vue", "ai7"),
     FrontEnd("vue6", "ai6"),
     FrontEnd("svelte", "ai7"),
     FrontEnd("svelte", "ai6"),
     FrontEnd("angular", "ai7"),
     FrontEnd("elements", "ai7"),
-    FrontEnd("elements", "ai6"),
     FrontEnd("assistant", "ai7", names_chats=False, edits_in_place=True),
 )
 

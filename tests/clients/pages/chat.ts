@@ -38,12 +38,19 @@ export const transport = new DefaultChatTransport({
 export const sendAutomaticallyWhen = ({ messages }: { messages: UIMessage[] }) =>
   approvalsComplete({ messages }) || outputsComplete({ messages });
 
-interface Sending {
+interface Failed {
   messages: UIMessage[];
+  error: Error | undefined;
   sendMessage: () => Promise<void>;
   regenerate: () => Promise<void>;
+  resumeStream: () => Promise<void>;
 }
 
-/** Sends again what failed: the answers as they were given, else the question. */
-export const retry = ({ messages, sendMessage, regenerate }: Sending) =>
-  sendAutomaticallyWhen({ messages }) ? sendMessage() : regenerate();
+/** Tries again what failed. */
+export function retry({ messages, error, sendMessage, regenerate, resumeStream }: Failed) {
+  // Answers are sent again as they were given.
+  if (sendAutomaticallyWhen({ messages })) return sendMessage();
+  // A TypeError is fetch's word for a lost connection: the reply went on without us.
+  if (messages.at(-1)?.role === 'assistant' && error instanceof TypeError) return resumeStream();
+  return regenerate();
+}

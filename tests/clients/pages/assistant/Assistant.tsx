@@ -173,6 +173,7 @@ function ThreadItem() {
   );
 }
 
+// #region provider
 interface AssistantProps {
   threadId: string | undefined;
   onThreadIdChange: (id: string | undefined) => void;
@@ -196,3 +197,4 @@ export function Assistant({ threadId, onThreadIdChange }: AssistantProps) {
     </AssistantRuntimeProvider>
   );
 }
+// #endregion

@@ -1,6 +1,6 @@
 import { getToolName } from 'ai';
 
-import type { ToolProps } from '../react/Chat';
+import type { ToolProps } from '../react/Messages';
 import {
   Confirmation,
   ConfirmationAccepted,

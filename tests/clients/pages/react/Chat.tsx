@@ -1,30 +1,10 @@
 import { useChat } from '@ai-sdk/react';
-import { getToolName, isToolUIPart, type DynamicToolUIPart, type ToolUIPart } from 'ai';
-import { useState } from 'react';
 
-import { retry, sendAutomaticallyWhen, transport, type StoredChat } from '../chat';
+import { sendAutomaticallyWhen, transport, type StoredChat } from '../chat';
 import { runTool } from '../tools';
+import { Messages } from './Messages';
 
-export interface ToolProps {
-  part: ToolUIPart | DynamicToolUIPart;
-  decide: (approved: boolean) => void;
-}
-
-function ToolCall({ part, decide }: ToolProps) {
-  return (
-    <p role="group" aria-label={getToolName(part)}>
-      {getToolName(part)} {JSON.stringify(part.input)}: {part.state}
-      {part.state === 'approval-requested' && (
-        <>
-          <button onClick={() => decide(true)}>Approve</button>
-          <button onClick={() => decide(false)}>Deny</button>
-        </>
-      )}
-    </p>
-  );
-}
-
-export function Chat({ stored, Tool = ToolCall }: { stored: StoredChat; Tool?: typeof ToolCall }) {
+export function Chat({ stored }: { stored: StoredChat }) {
   const chat = useChat({
     id: stored.id,
     messages: stored.messages,
@@ -34,42 +14,5 @@ export function Chat({ stored, Tool = ToolCall }: { stored: StoredChat; Tool?: t
     // Not awaited: the stream waits for this callback, and the output for the stream.
     onToolCall: ({ toolCall }) => void runTool(toolCall, chat.addToolOutput),
   });
-  const [text, setText] = useState('');
-  const [edited, setEdited] = useState<string>();
-  const busy = chat.status === 'submitted' || chat.status === 'streaming';
-
-  function send() {
-    void chat.sendMessage({ text, messageId: edited });
-    setText('');
-    setEdited(undefined);
-  }
-
-  return (
-    <main aria-busy={busy}>
-      {chat.messages.map(message => (
-        <article key={message.id} aria-label={message.role}>
-          {message.parts.map((part, index) => {
-            if (part.type === 'text') return <p key={index}>{part.text}</p>;
-            if (!isToolUIPart(part)) return null;
-            const decide = (approved: boolean) =>
-              chat.addToolApprovalResponse({ id: part.approval!.id, approved });
-            return <Tool key={part.toolCallId} part={part} decide={decide} />;
-          })}
-          {message.role === 'user' && <button onClick={() => setEdited(message.id)}>Edit</button>}
-        </article>
-      ))}
-      {chat.error && (
-        <div role="alert">
-          {chat.error.message}
-          <button onClick={() => retry(chat)}>Retry</button>
-        </div>
-      )}
-      <form action={send}>
-        <input aria-label="Message" value={text} onChange={event => setText(event.target.value)} />
-        <button>Send</button>
-      </form>
-      <button disabled={!busy} onClick={chat.stop}>Stop</button>
-      <button onClick={() => chat.regenerate()}>Regenerate</button>
-    </main>
-  );
+  return <Messages chat={chat} />;
 }
