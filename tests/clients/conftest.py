@@ -43,7 +43,7 @@ async def served_pages() -> AsyncIterator[PageServer]:
 
 @pytest.fixture
 async def server(served_pages: PageServer) -> AsyncIterator[PageServer]:
-    served_pages.set_scene()
+    served_pages.reset()
     yield served_pages
     served_pages.stage.go_on()
 

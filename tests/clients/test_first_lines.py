@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Locator, expect
 
-from support.clients import ClientPage, FrontEnd, Open, PageServer
+from support.clients import PAGES, ClientPage, FrontEnd, Open, PageServer
 from support.scripted import call
 
 pytestmark = pytest.mark.anyio
@@ -60,3 +60,10 @@ async def test_the_first_lines_show_what_failed_and_try_again(
     await expect(text(client, "Not today.")).to_be_visible()
     await expect(client.button("Retry")).to_have_count(0)
     assert len(client.posts) == 2
+
+
+@pytest.mark.parametrize(("line", "knows"), [("ai7", True), ("ai6", False)])
+def test_each_build_has_the_ai_of_its_line_and_no_other(line: str, knows: bool) -> None:
+    # A chunk that only ai 7 knows.
+    scripts = [path.read_text("utf-8") for path in (PAGES / line / "assets").glob("*.js")]
+    assert any("reset-step" in script for script in scripts) == knows

@@ -57,7 +57,7 @@ async def test_an_edited_message_takes_the_place_of_all_that_followed_it(
     assert len(client.posts) == 3
 
 
-async def test_a_reply_that_failed_is_told_in_words_and_comes_at_the_second_try(
+async def test_a_failed_reply_shows_a_sentence_and_succeeds_at_the_second_try(
     open_page: Open, front_end: FrontEnd, server: PageServer
 ) -> None:
     client = await open_page(front_end)
@@ -73,7 +73,7 @@ async def test_a_reply_that_failed_is_told_in_words_and_comes_at_the_second_try(
     assert len(client.posts) == 2
 
 
-async def test_a_request_that_is_refused_is_told_in_a_sentence(
+async def test_a_refused_request_shows_a_sentence(
     open_page: Open, front_end: FrontEnd, faults: Faults
 ) -> None:
     faults.allow(r"413 \(Request Entity Too Large\)")

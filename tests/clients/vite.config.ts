@@ -8,21 +8,29 @@ import { defineConfig, type Plugin } from 'vite';
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const PAGES = here('pages');
 const NAMES: Record<string, string[]> = {
-  ai6: ['elements', 'elsewhere', 'habits', 'react6', 'readme', 'svelte', 'tutorial', 'vue6'],
-  ai7: ['angular', 'assistant', 'elements', 'elsewhere', 'habits', 'react', 'readme', 'svelte', 'tutorial', 'vue'],
+  ai6: ['cross-origin', 'elements', 'habits', 'react6', 'readme', 'svelte', 'tutorial', 'vue6'],
+  ai7: [
+    ...['angular', 'assistant', 'cross-origin', 'elements', 'habits'],
+    ...['react', 'readme', 'svelte', 'tutorial', 'vue'],
+  ],
 };
-const TWICE = ['ai', '@ai-sdk/react', '@ai-sdk/vue', '@ai-sdk/svelte'];
 
 /** Gives the pages the packages of ai 6; those packages keep the `ai` that they bring. */
 const line6: Plugin = {
   name: 'line-6',
   enforce: 'pre',
-  resolveId(source, importer, options) {
-    if (!TWICE.includes(source) || !importer?.startsWith(PAGES)) return null;
-    return this.resolve(`${source}6`, importer, { ...options, skipSelf: true });
+  resolveId: {
+    filter: { id: /^(ai|@ai-sdk\/(react|svelte|vue))$/ },
+    handler(source, importer, options) {
+      if (!importer?.startsWith(PAGES)) return null;
+      return this.resolve(`${source}6`, importer, { ...options, skipSelf: true });
+    },
   },
-  // What the docs say about ai 6: leave it out.
-  transform: code => code.replace('/api/chat?sdk=7', '/api/chat'),
+  transform: {
+    filter: { code: '/api/chat?sdk=7' },
+    // What the docs say about ai 6: leave it out.
+    handler: code => code.replace('/api/chat?sdk=7', '/api/chat'),
+  },
 };
 
 /** `vite build --mode next` builds the routes of Next.js and what serves them. */
@@ -45,7 +53,6 @@ export default defineConfig(({ mode }) => {
       outDir: here(`dist/${mode}`),
       emptyOutDir: true,
       target: 'es2022',
-      minify: false,
       chunkSizeWarningLimit: 10_000,
       rolldownOptions: {
         input: Object.fromEntries(NAMES[mode]!.map(name => [name, `${PAGES}/${name}/index.html`])),

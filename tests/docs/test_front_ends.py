@@ -60,12 +60,12 @@ def test_the_first_lines_are_those_that_are_clicked(page: Path) -> None:
     assert code == code_of(SOURCES[page])
 
 
-def test_the_versions_that_are_told_are_those_that_are_clicked() -> None:
+def test_the_listed_versions_are_those_that_are_clicked() -> None:
     given = json.loads(code_of("tests/clients/package.json"))["dependencies"]
     versions = {name: version.rpartition("@")[2] for name, version in given.items()}
     rows = re.findall(
         r"^\| `(?:react|vue|svelte|assistant)`.*$", README.read_text("utf-8"), re.MULTILINE
     )
-    told = set(re.findall(r"\b\d+\.\d+\.\d+\b", " ".join(row.split("|")[2] for row in rows)))
+    listed = set(re.findall(r"\b\d+\.\d+\.\d+\b", " ".join(row.split("|")[2] for row in rows)))
     frameworks = ("@ai-sdk/", "@assistant-ui/")
-    assert told == {version for name, version in versions.items() if name.startswith(frameworks)}
+    assert listed == {version for name, version in versions.items() if name.startswith(frameworks)}

@@ -28,6 +28,7 @@ from support.stage import Stage
 
 __all__ = [
     "FRONT_ENDS",
+    "PAGES",
     "PATIENCE_MS",
     "ClientPage",
     "FrontEnd",
@@ -82,10 +83,10 @@ class PageServer:
     """A running server with the pages on its own origin, and the same pages on another one."""
 
     url: str
-    elsewhere: str
+    other_origin: str
     stage: Stage
 
-    def set_scene(self) -> None:
+    def reset(self) -> None:
         """Make everything wait again that an earlier story let go on."""
         stage = self.stage
         stage.payments.clear()
@@ -108,13 +109,13 @@ async def page_server() -> AsyncIterator[PageServer]:
     stage = Stage()
     stage.model = ScriptedModel(script=stage.script())
     agent = LlmAgent(name="stage", model=stage.model, tools=list(stage.tools()))
-    async with serving(Starlette(routes=[Mount("/clients", pages)])) as elsewhere:
-        settings = Settings(allowed_origins=(elsewhere,))
+    async with serving(Starlette(routes=[Mount("/clients", pages)])) as other_origin:
+        settings = Settings(allowed_origins=(other_origin,))
         app = create_app(agent, identify=_user_of, settings=settings)
         app.mount("/clients", pages)
         async with serving(app) as url:
             try:
-                yield PageServer(url, elsewhere, stage)
+                yield PageServer(url, other_origin, stage)
             finally:
                 stage.go_on()
 

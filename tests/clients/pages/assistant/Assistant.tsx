@@ -162,12 +162,13 @@ function Thread() {
 function ThreadItem() {
   const aui = useAui();
   return (
-    <ThreadListItemPrimitive.Root>
+    <ThreadListItemPrimitive.Root role="listitem">
       <ThreadListItemPrimitive.Trigger>
         <ThreadListItemPrimitive.Title fallback="New chat" />
       </ThreadListItemPrimitive.Trigger>
       <button onClick={() => aui.threadListItem.rename(prompt('Title') ?? '')}>Rename</button>
       <ThreadListItemPrimitive.Archive>Archive</ThreadListItemPrimitive.Archive>
+      <ThreadListItemPrimitive.Unarchive>Unarchive</ThreadListItemPrimitive.Unarchive>
       <ThreadListItemPrimitive.Delete>Delete</ThreadListItemPrimitive.Delete>
     </ThreadListItemPrimitive.Root>
   );
@@ -188,9 +189,14 @@ export function Assistant({ threadId, onThreadIdChange }: AssistantProps) {
   });
   return (
     <AssistantRuntimeProvider runtime={runtime} config={AuiConfig({ tools: Tools({ toolkit }) })}>
-      <ThreadListPrimitive.Root role="navigation">
+      <ThreadListPrimitive.Root>
         <ThreadListPrimitive.New>New chat</ThreadListPrimitive.New>
-        <ThreadListPrimitive.Items>{() => <ThreadItem />}</ThreadListPrimitive.Items>
+        <div role="list" aria-label="Chats">
+          <ThreadListPrimitive.Items>{() => <ThreadItem />}</ThreadListPrimitive.Items>
+        </div>
+        <div role="list" aria-label="Archived">
+          <ThreadListPrimitive.Items archived>{() => <ThreadItem />}</ThreadListPrimitive.Items>
+        </div>
         <ThreadListPrimitive.LoadMore>More</ThreadListPrimitive.LoadMore>
       </ThreadListPrimitive.Root>
       <Thread />

@@ -34,9 +34,9 @@ const change = (id: string, changes: object) => call(pathOf(id), 'PATCH', change
 /** The chats of the server as assistant-ui's thread list. */
 export const threadList: RemoteThreadListAdapter = {
   async list({ after } = {}) {
-    const query = new URLSearchParams({ limit: '20', ...(after && { cursor: after }) });
-    const { chats, nextCursor } = await (await call(`?${query}`)).json();
-    return { threads: chats.map(toThread), nextCursor: nextCursor ?? undefined };
+    const page = { limit: '20', archived: 'all', ...(after && { cursor: after }) };
+    const { chats, nextCursor } = await (await call(`?${new URLSearchParams(page)}`)).json();
+    return { threads: chats.map(toThread), nextCursor };
   },
   fetch: async id => toThread(await (await call(pathOf(id))).json()),
   // The server makes a chat of the first message.

@@ -16,7 +16,7 @@ async def test_a_page_of_another_origin_talks_with_a_token(
     open_page: Open, server: PageServer, line: str
 ) -> None:
     query = f"&server={server.url}&token={new_id()}"
-    client = await open_page(FrontEnd("elsewhere", line, query=query), url=server.elsewhere)
+    client = await open_page(FrontEnd("cross-origin", line, query=query), url=server.other_origin)
     await client.send("pay late")
     await client.button("Approve").click()
     await client.sees_states("pay", "output-available")
@@ -31,8 +31,8 @@ async def test_a_page_of_another_origin_is_refused_without_a_token(
     open_page: Open, server: PageServer, faults: Faults
 ) -> None:
     faults.allow(r"403 \(Forbidden\)")
-    page = FrontEnd("elsewhere", "ai7", query=f"&server={server.url}&token=")
-    client = await open_page(page, url=server.elsewhere)
+    page = FrontEnd("cross-origin", "ai7", query=f"&server={server.url}&token=")
+    client = await open_page(page, url=server.other_origin)
     await client.send("hi")
     error = client.page.get_by_role("alert")
     await expect(error).to_contain_text("Sign in first")
