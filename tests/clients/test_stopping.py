@@ -6,7 +6,7 @@ import anyio.to_thread
 import pytest
 from playwright.async_api import expect
 
-from support.clients import ClientPage, FrontEnd, Open, PageServer
+from support.clients import FRONT_ENDS, ClientPage, FrontEnd, Open, PageServer
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +73,7 @@ async def test_who_stops_while_a_tool_runs_can_go_on_and_the_tool_is_let_finish(
     await client.is_the_same_after_a_reload()
 
 
+@pytest.mark.parametrize("front_end", [FRONT_ENDS[0], FRONT_ENDS[1], FRONT_ENDS[-1]], ids=str)
 async def test_nobody_is_locked_out_by_stopping_again_and_again(
     open_page: Open, front_end: FrontEnd
 ) -> None:
