@@ -60,7 +60,7 @@ async def test_who_stops_while_a_tool_runs_can_go_on_and_the_tool_is_let_finish(
     client = await open_page(front_end)
     await client.send("pay slowly")
     await client.button("Approve").click()
-    await anyio.to_thread.run_sync(server.stage.tool_started.wait)
+    assert await anyio.to_thread.run_sync(server.stage.tool_started.wait, 60)
     await client.button("Stop").click()
     await client.is_done()
     await client.send("hi")
@@ -96,7 +96,7 @@ async def test_a_reply_that_the_server_stops_while_a_tool_runs_ends_quietly(
     client = await open_page(front_end)
     await client.send("pay slowly")
     await client.button("Approve").click()
-    await anyio.to_thread.run_sync(server.stage.tool_started.wait)
+    assert await anyio.to_thread.run_sync(server.stage.tool_started.wait, 60)
     path = f"{server.url}/api/chat/{client.chat_id}/stop"
     assert await (await client.page.request.post(path)).json() == {"stopped": True}
     server.stage.tool_may_end.set()
