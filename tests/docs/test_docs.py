@@ -361,7 +361,7 @@ def test_the_commands_of_a_page_exist(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", all_pages())
 def test_every_fence_is_closed_and_of_a_kind_that_is_checked(page: Path) -> None:
-    known = {"python", "js", "json", "bash", "ts", "tsx", "text"}
+    known = {"python", "js", "json", "bash", "ts", "tsx", "text", "vue", "svelte"}
     everything = re.findall(r"^```(\w+)$", page.read_text("utf-8"), re.MULTILINE)
     assert set(everything) <= known
     assert len(blocks_of(page, *known)) == len(everything)
