@@ -82,7 +82,7 @@ async def parts_of(stage: Stage, chat: str = "c") -> list[dict[str, Any]]:
 
 
 async def test_a_reply_cut_off_in_its_text_is_given_again(tmp_path: Path) -> None:
-    body = {"id": "c", "messages": [user_message("long", "u1")]}
+    body = {"id": "c", "trigger": "submit-message", "messages": [user_message("long", "u1")]}
     async with life(tmp_path) as (stage, _):
         await begun(stage, body, until="One. ")
     async with life(tmp_path) as (stage, _):
@@ -95,7 +95,7 @@ async def test_a_reply_cut_off_in_its_text_is_given_again(tmp_path: Path) -> Non
 
 
 async def test_results_that_the_model_never_answered_are_answered(tmp_path: Path) -> None:
-    body = {"id": "c", "messages": [user_message("add late", "u1")]}
+    body = {"id": "c", "trigger": "submit-message", "messages": [user_message("add late", "u1")]}
     async with life(tmp_path) as (stage, _):
         await begun(stage, body, until="tool-output-available")
     async with life(tmp_path) as (stage, _):

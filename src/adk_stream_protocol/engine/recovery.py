@@ -19,7 +19,7 @@ from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
 from adk_stream_protocol.engine.preparation import Preparation, by_lane
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.held_calls.run_scope import RunScope
-from adk_stream_protocol.identifiers import MessageId
+from adk_stream_protocol.identifiers import MessageId, ReplyId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import TurnRecord
 from adk_stream_protocol.translation.aftermath import Aftermath, aftermath_of
@@ -32,6 +32,7 @@ from adk_stream_protocol.translation.history import (
     reply_of,
     retell,
 )
+from adk_stream_protocol.translation.rewinds import RewindNote, last_rewind
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry, OwnBegins
 
@@ -77,10 +78,7 @@ class Recovery:
         turns = past_turns(events)
         past = await self._interrupted(turns, lapsed, draft)
         if past is None:
-            taken_back = _taken_back(events, lapsed, draft)
-            if taken_back is None:
-                return self._nothing(draft)
-            return await self._anew(taken_back, draft)
+            return await self._after_rewind(events, lapsed, draft)
         # Asked, but not stored before the end came.
         calls = await prepared.open_missing(draft.chat_id, draft.owner, [past])
         rows = [call for call in calls if call.invocation_id == past.invocation_id]
@@ -89,7 +87,8 @@ class Recovery:
         # What was being stopped is only told.
         left = Aftermath() if lapsed.stopping else aftermath_of(past, rows)
         if left.rerun:
-            await prepared.rewind(draft, turns, past)
+            note = RewindNote(_origin(draft), past.user_message_id, live=past.live)
+            await prepared.rewind(draft, turns[turns.index(past) :], note)
             return await self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
         contents = [answers_content(own) for own in by_lane(left.deliver)]
@@ -106,6 +105,27 @@ class Recovery:
         if lapsed.stopping:
             turn.stop()
         return turn
+
+    async def _after_rewind(
+        self, events: Sequence[Event], lapsed: TurnRecord, draft: Draft
+    ) -> Turn:
+        """Return a turn that answers what was to be answered, if turns were taken back for it."""
+        rewound = last_rewind(events, draft.origin)
+        if rewound is None or rewound.said is None:
+            past = _taken_back(events, lapsed, draft)
+            return self._nothing(draft) if past is None else await self._anew(past, draft)
+        note, first = rewound.note, rewound.first
+        if note.keeps and not rewound.is_kept:
+            await self.preparation.store_again(draft, first)
+        # A reader may have the beginning of a message of this request's own.
+        own = any(reply_of(event) == draft.origin for event in first.events)
+        return await self.preparation.fresh(
+            draft,
+            rewound.said,
+            note.user_message,
+            first.message_id if own else None,
+            live=note.live,
+        )
 
     async def _interrupted(
         self, turns: Sequence[PastTurn], lapsed: TurnRecord, draft: Draft
@@ -178,8 +198,15 @@ class Recovery:
         return translator, told
 
 
+def _origin(draft: Draft) -> ReplyId:
+    return draft.origin or draft.reply_id
+
+
 def _taken_back(events: Sequence[Event], lapsed: TurnRecord, draft: Draft) -> PastTurn | None:
-    """Return the turn that was taken back to be answered anew, if the end came in between."""
+    """Return the turn that was taken back to be answered anew, if the end came in between.
+
+    For a rewind of an earlier release, which does not say what it was made for.
+    """
     last = events[-1].actions.rewind_before_invocation_id if events else None
     for turn in past_turns(events[:-1]) if last else ():
         own = any(reply_of(event) == draft.origin for event in turn.events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,6 +36,9 @@ class Reply:
         """
         raise NotImplementedError
 
+    def delivered(self) -> None:
+        """Note that a client was sent all of it; transports call this after the last entry."""
+
 
 @dataclass(slots=True)
 class LoggedReply(Reply):
@@ -52,8 +55,12 @@ class LoggedReply(Reply):
     """Calls whose output this reader itself brought; it is not sent back."""
     cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
     """How calls that wait stand now, where that is newer than what was written."""
+    on_delivered: Callable[[], None] | None = None
+    """Called once a client was sent all of the reply; None: nobody asks."""
     _cursor: int = 0
     """How many entries of the log were read."""
+    _is_whole: bool = False
+    """True once the end was read; a log that is gone has none."""
 
     async def next(self) -> Batch:
         while True:
@@ -63,11 +70,16 @@ class LoggedReply(Reply):
             if self.begun and self._cursor == 0:
                 self.own_only = self.own_only or any(map(self._is_begun, batch.entries))
             self._cursor += len(batch.entries)
+            self._is_whole = batch.ended
             if not self.own_only and _ALTERED.isdisjoint(map(type, batch.entries)):
                 return batch
             entries = self._own(batch.entries)
             if entries or batch.ended:
                 return Batch(entries, batch.ended)
+
+    def delivered(self) -> None:
+        if self._is_whole and self.on_delivered is not None:
+            self.on_delivered()
 
     def _own(self, entries: Sequence[Entry]) -> list[Entry]:
         own: list[Entry] = []

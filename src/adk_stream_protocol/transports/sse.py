@@ -124,6 +124,7 @@ class _Sending:
         await send({"type": "http.response.body", "body": _DONE, "more_body": False})
         self._note(Ended(UNNUMBERED))
         self.is_complete = True
+        self.reply.delivered()
 
     def _events(self, batch: Batch) -> bytes:
         """Return all that is ready as one piece: a send per chunk costs more than the chunk."""

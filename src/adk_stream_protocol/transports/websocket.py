@@ -231,6 +231,7 @@ class ChatSocket:
             if ended:
                 frames.append(Ended(request_id))
             await self._send(*frames)
+        reply.delivered()
 
     async def _send(self, *frames: ServerFrame) -> None:
         """Send frames; does not return if the client has left, or takes none for too long."""

@@ -40,6 +40,7 @@ from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
 from adk_stream_protocol.wire.values import (
     JsonObject,
     JsonValue,
+    as_object,
     as_text,
     dumps,
     parse_json,
@@ -148,7 +149,8 @@ class AiSdkDialect:
                 return Resume(request_id, parse_chat_id(_text_of(frame, "id", request_id)))
             case "send":
                 _text_of(frame, "id", request_id)
-                return Send(request_id, parse_request(frame))
+                # What a POST has beside the messages, a frame has in an object of its own.
+                return Send(request_id, parse_request({**as_object(frame.get("body")), **frame}))
             case _:
                 raise BadFrame('"type" must be "send", "resume" or "abort".', request_id=request_id)
 
