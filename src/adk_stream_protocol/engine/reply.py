@@ -37,7 +37,11 @@ class Reply:
         raise NotImplementedError
 
     def delivered(self) -> None:
-        """Note that a client was sent all of it; transports call this after the last entry."""
+        """Note that a client was sent all of it.
+
+        Transports call this before they tell the client that this was the end: what it asks then
+        may depend on it.
+        """
 
 
 @dataclass(slots=True)

@@ -137,19 +137,26 @@ def _body(schema: dict[str, Any]) -> dict[str, Any]:
 CHAT_BODY: Final = _body(
     {
         "type": "object",
-        "required": ["messages"],
         "properties": {
             "id": {"type": "string", "description": "The chat's id"},
             "messages": {
                 "type": "array",
-                "minItems": 1,
                 "items": {"type": "object"},
-                "description": "UIMessages; only the newest one and answers are read",
+                "description": "UIMessages; only the newest one and answers are read. Needed, or "
+                "`message`, unless the trigger is `regenerate-message`",
+            },
+            "message": {
+                "type": "object",
+                "description": "A single UIMessage, the same as `messages` with this one",
             },
             "trigger": {"enum": ["submit-message", "regenerate-message"]},
             "messageId": {
                 "type": "string",
                 "description": "The message to continue, edit or regenerate",
+            },
+            "parentId": {
+                "type": ["string", "null"],
+                "description": "The message after which this one comes; null: it is the first",
             },
         },
     }
