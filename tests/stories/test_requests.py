@@ -179,6 +179,15 @@ async def test_an_edit_that_is_sent_twice_is_one_edit(stage: Stage, teller: Tell
     assert len(stage.model.prompts) == 3
 
 
+async def test_a_message_edited_back_is_not_given_the_answer_that_was_taken_back(
+    stage: Stage, teller: Teller
+) -> None:
+    for text in ("hi", "hello", "hi"):
+        await ask(teller, text, "u1")
+    assert (len(stage.model.prompts), prompt(stage)) == (3, ["hi"])
+    assert await history(stage) == [("u1", "hi"), ("assistant", "Hello.")]
+
+
 async def test_an_edit_that_changes_nothing_is_answered_anew(stage: Stage, teller: Teller) -> None:
     first = await ask(teller, "hi", "u1")
     second = await ask(teller, "hi", "u1", messageId="u1")

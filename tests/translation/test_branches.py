@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from google.genai import types
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 from adk_stream_protocol.errors import BadRequest, ClientFault, Conflict, NotFound
 from adk_stream_protocol.identifiers import MessageId
 from adk_stream_protocol.translation.branches import Branch, is_same, regenerated, said_at
+from adk_stream_protocol.translation.contents import ContentLimits, user_content
 from adk_stream_protocol.translation.history import PastTurn, past_turns, stamp
 from adk_stream_protocol.translation.instructions import Regenerate, Say
-from adk_stream_protocol.wire.messages import UIMessage
+from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.requests import BEGINNING
 from translation.builders import event, text
 
@@ -36,8 +38,9 @@ def content(said: str) -> types.Content:
     return types.Content(role="user", parts=[types.Part(text=said)])
 
 
-def user(message_id: str) -> UIMessage:
-    return UIMessage(message_id, "user")
+def user(message_id: str, said: str | None = None) -> UIMessage:
+    parts: list[Part] = [] if said is None else [{"type": "text", "text": said}]
+    return UIMessage(message_id, "user", parts)
 
 
 def say(
@@ -71,10 +74,10 @@ def regenerate(
 ) -> Branch:
     asked = Regenerate(
         None if named is None else MessageId(named),
-        None if brought is None else user(brought),
+        None if brought is None else user(brought, said),
         None if parent is None else MessageId(parent),
     )
-    return regenerated(asked, None if said is None else content(said), turns)
+    return regenerated(asked, turns, read=partial(user_content, limits=ContentLimits()))
 
 
 def taken_back(branch: Branch) -> list[str]:
@@ -206,6 +209,20 @@ def test_message_with_another_text_is_answered_as_edited() -> None:
     assert branch.user_message == "u2"
     assert words(regenerate("a1", "u2", said="zwei")) == "one"
     assert not regenerate(brought="u2", said="two").is_new
+
+
+def test_files_that_a_client_left_out_stay_with_the_message_that_is_answered_again() -> None:
+    blob = types.Part(inline_data=types.Blob(data=b"a", mime_type="text/plain"))
+    said = event(text("see"), blob, author="user")
+    (turn,) = turns = past_turns([said, event(text("Yes."))])
+    address: Part = {"type": "file", "mediaType": "text/plain", "url": "https://files/1"}
+    for files in ([], [address]):
+        see: Part = {"type": "text", "text": "see"}
+        brought = UIMessage(turn.user_message_id, "user", [see, *files])
+        branch = regenerated(
+            Regenerate(None, brought), turns, read=partial(user_content, limits=ContentLimits())
+        )
+        assert branch.content is turn.said
 
 
 def test_message_that_the_server_never_saw_is_said() -> None:

@@ -34,7 +34,12 @@ from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.ports import AgentRun, Log, RunMode, Turns
 from adk_stream_protocol.translation.branches import Branch, regenerated, said_at
 from adk_stream_protocol.translation.cards import call_answered, call_held
-from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
+from adk_stream_protocol.translation.contents import (
+    ContentLimits,
+    answers_content,
+    said_text,
+    user_content,
+)
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.translation.history import (
     PastTurn,
@@ -52,7 +57,6 @@ from adk_stream_protocol.wire.chunks import (
     StartStepChunk,
 )
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.values import JsonValue, digest, jsonable
 
 __all__ = ["Preparation", "by_lane"]
@@ -114,23 +118,15 @@ class Preparation:
     async def regenerate(
         self, asked: Regenerate, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
     ) -> Draft:
-        """Draft another answer to a message.
-
-        Raises:
-            ClientFault: the message that the client brings is too large, or holds a file that is
-                not allowed.
-        """
-        content = None
-        if asked.message is not None and _has_words(asked.message):
-            content = user_content(asked.message, self.content_limits)
+        """Draft another answer to a message."""
         named: list[JsonValue] = [asked.message_id, asked.parent_id]
         if asked.message is not None:
-            named += [asked.message.id, None if content is None else _hash(content)]
+            named += [asked.message.id, said_text(asked.message)]
         return Draft(
             chat_id,
             owner,
             key=f"{REGENERATE}{digest(named)}",
-            prepare=partial(self._prepare_regenerate, asked, content),
+            prepare=partial(self._prepare_regenerate, asked),
             repeatable=await self._may_repeat(asked, chat_id, owner),
             rewinds=True,
             mode=mode,
@@ -235,13 +231,12 @@ class Preparation:
         translator, told = retell(turn, {}, self.options)
         return translator.failed or len(told) == 1
 
-    async def _prepare_regenerate(
-        self, asked: Regenerate, content: types.Content | None, draft: Draft
-    ) -> Turn:
+    async def _prepare_regenerate(self, asked: Regenerate, draft: Draft) -> Turn:
         is_live = self.modes.lives.of(draft.chat_id) is not None
         session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
-        branch = regenerated(asked, content, turns)
+        read = partial(user_content, limits=self.content_limits)
+        branch = regenerated(asked, turns, read=read)
         return await self._prepare_branch(branch, session, draft, is_live=is_live)
 
     async def _prepare_branch(
@@ -485,8 +480,3 @@ def by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
 
 def _hash(content: types.Content) -> str:
     return digest(jsonable(content.model_dump(mode="json", exclude_none=True)))
-
-
-def _has_words(message: UIMessage) -> bool:
-    """Whether a message is more than a name for one that the server has."""
-    return any(part["type"] in {"text", "file"} for part in (*message.parts, *message.content))

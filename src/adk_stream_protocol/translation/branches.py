@@ -15,8 +15,10 @@ from google.genai import types
 
 from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
 from adk_stream_protocol.identifiers import MessageId
+from adk_stream_protocol.translation.contents import has_words, said_text
 from adk_stream_protocol.translation.history import PastTurn
 from adk_stream_protocol.translation.instructions import Regenerate, Say
+from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.requests import BEGINNING
 
 __all__ = ["Branch", "is_same", "regenerated", "said_at"]
@@ -76,31 +78,30 @@ def said_at(
 
 
 def regenerated(
-    asked: Regenerate, content: types.Content | None, turns: Sequence[PastTurn]
+    asked: Regenerate, turns: Sequence[PastTurn], *, read: Callable[[UIMessage], types.Content]
 ) -> Branch:
     """Return which message is answered again: the one named, else the client's last, else the last.
 
     Args:
-        asked: what the request names.
-        content: the client's last user message as ADK takes it; None: it brought none.
+        asked: what the request names, and the client's last user message.
         turns: all of the chat, oldest first.
+        read: makes of that message what ADK takes, if it is needed.
 
     Raises:
         BadRequest: there is no such message.
+        ClientFault: the client's message is needed, and cannot be read.
         NotFound: `parentId` names no message of the chat.
     """
     at = _position(turns, asked.parent_id)
     target = _target(asked, turns, at)
     if target is None:
-        return _never_seen(asked, content, turns, at)
+        return _never_seen(asked, turns, at, read=read)
     turn = turns[target]
-    own = asked.message is not None and asked.message.id == turn.user_message_id
-    if own and content is not None and not is_same(content, turn.said):
-        # The client has put another text under the message's id.
-        edited = Branch(content, turn.user_message_id, turns[at.index :], at.keeps)
+    if asked.message is not None and _is_reworded(asked.message, turn):
+        edited = Branch(read(asked.message), turn.user_message_id, turns[at.index :], at.keeps)
         return _not_after(edited, turns, target)
     if turn.said is None:
-        return _never_seen(asked, content, turns, at)
+        return _never_seen(asked, turns, at, read=read)
     again = Branch(turn.said, turn.user_message_id, turns[at.index :], at.keeps)
     again = _not_after(again, turns, target)
     return dataclasses.replace(again, is_new=again.taken_back[0] is not turn)
@@ -109,6 +110,17 @@ def regenerated(
 def is_same(content: types.Content, said: types.Content | None) -> bool:
     """Whether two messages say the same, however their text is cut into parts."""
     return said is not None and _gist(content) == _gist(said)
+
+
+def _is_reworded(message: UIMessage, turn: PastTurn) -> bool:
+    """Whether a client has put another text under the id of a turn's message.
+
+    Only text counts: clients leave out the files of earlier messages, or keep them elsewhere.
+    """
+    text = said_text(message)
+    if message.id != turn.user_message_id or not text:
+        return False
+    return turn.said is None or text != _gist(turn.said)[0]
 
 
 def _gist(content: types.Content) -> tuple[str, list[tuple[str | None, bytes | None]]]:
@@ -207,15 +219,17 @@ def _target(asked: Regenerate, turns: Sequence[PastTurn], at: _Position) -> int 
 
 def _never_seen(
     asked: Regenerate,
-    content: types.Content | None,
     turns: Sequence[PastTurn],
     at: _Position,
+    *,
+    read: Callable[[UIMessage], types.Content],
 ) -> Branch:
     """Return a message of the client's whose first request failed before it was stored."""
-    if asked.message is None or content is None:
+    if asked.message is None or not has_words(asked.message):
         raise BadRequest(
             "There is no message to answer again. Name one of this chat in messageId, or send the "
             "user message.",
             code="nothing_to_regenerate",
         )
+    content = read(asked.message)
     return Branch(content, MessageId(asked.message.id), turns[at.index :], at.keeps)
