@@ -30,6 +30,7 @@ __all__ = [
     "ErrorKind",
     "Finish",
     "Part",
+    "Prepared",
     "ReadInput",
     "Reading",
     "RefusedChunk",
@@ -54,6 +55,8 @@ SocketVersion = Literal["ai7early", "ai7", "ai6"]
 SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
 AutomaticSends = Literal["approvals", "tools", "both", "answered", "none"]
+Prepared = Literal["all", "documented", "untriggered", "last", "naming", "branching"]
+"""What an application sends of its messages: see `prepare.mjs`."""
 ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
 Status = Literal["submitted", "streaming", "ready", "error"]
 Chunk = Mapping[str, JsonValue]
@@ -269,8 +272,9 @@ class StockChat:
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
+        prepare: Prepared = "all",
     ) -> None:
-        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto]
+        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto, "--prepare", prepare]
         if chat_id is not None:
             self._arguments += ["--chat", chat_id]
         if resume:
@@ -324,6 +328,14 @@ class StockChat:
     async def edit(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
         """Replaces a user message, dropping what came after it, and sends."""
         return await self._do("edit", messageId=message_id, text=text, wait=wait)
+
+    async def rewrite(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
+        """Edits as Vercel's chatbot does: the new text under the old id, then `regenerate`."""
+        return await self._do("rewrite", messageId=message_id, text=text, wait=wait)
+
+    async def branch(self, parent_id: str | None, text: str, *, wait: bool = True) -> ChatState:
+        """Edits as assistant-ui does: a new message after the parent, or as the first."""
+        return await self._do("branch", parentId=parent_id, text=text, wait=wait)
 
     async def submit(self, *, wait: bool = True) -> ChatState:
         """Sends what there is, as `sendMessage()` without a message."""

@@ -217,7 +217,12 @@ class Conversations:
         held = await self.stores.calls.of_chat(chat_id)
         cards = {call.approval_id: card(call) for call in held if call.state is CallState.PENDING}
         reply = LoggedReply(
-            chat_id, self.stores.log, turn.reply_id, cards=cards, readers=self.turns.readers
+            chat_id,
+            self.stores.log,
+            turn.reply_id,
+            cards=cards,
+            on_delivered=self.turns.noting_read(turn),
+            readers=self.turns.readers,
         )
         retained = turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
         return reply if retained else None
@@ -364,6 +369,9 @@ class Conversations:
         if turn is not None and (turn.running or turn.lapsed):
             # Whoever sees a request answers it: also if its turn died before it stored the row.
             calls = await self.preparation.open_missing(chat_id, user, past_turns(events)[-1:])
+        elif turn is not None and (noting := self.turns.noting_read(turn)) is not None:
+            # Whoever has the history has the newest answer.
+            noting()
         messages = messages_of(events, calls, audience, self.preparation.options)
         return info, [*messages, *await self.queue.messages(chat_id)]
 
@@ -710,8 +718,8 @@ class Conversations:
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:
-    last = request.messages[-1]
-    for item in (*last.content, *last.parts):
-        name = item.get("toolCallId")
-        if isinstance(name, str):
-            yield name
+    for last in request.messages[-1:]:
+        for item in (*last.content, *last.parts):
+            name = item.get("toolCallId")
+            if isinstance(name, str):
+                yield name

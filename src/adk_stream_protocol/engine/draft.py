@@ -15,10 +15,13 @@ from adk_stream_protocol.wire.values import JsonObject
 if TYPE_CHECKING:
     from adk_stream_protocol.engine.turn import Turn
 
-__all__ = ["ANSWERS", "REGENERATE", "Draft"]
+__all__ = ["ANSWERS", "BARE", "REGENERATE", "Draft"]
 
 ANSWERS: Final = "answers:"
 """How the keys of turns begin that deliver answers; the ids of the approvals follow."""
+
+BARE: Final = "bare:"
+"""How the keys of requests begin that say nothing but a message: see `Say.is_bare`."""
 
 REGENERATE: Final = "regenerate:"
 """How the keys of requests for another answer begin."""

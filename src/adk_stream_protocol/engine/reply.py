@@ -49,6 +49,13 @@ class Reply:
         """
         raise NotImplementedError
 
+    def delivered(self) -> None:
+        """Note that a client was sent all of it.
+
+        Transports call this before they tell the client that this was the end: what it asks then
+        may depend on it.
+        """
+
 
 @dataclass(slots=True)
 class LoggedReply(Reply):
@@ -67,8 +74,12 @@ class LoggedReply(Reply):
     """How calls that wait stand now, where that is newer than what was written."""
     readers: Readers | None = None
     """Counts this reader; None: nobody wants to know who reads."""
+    on_delivered: Callable[[], None] | None = None
+    """Called once a client was sent all of the reply; None: nobody asks."""
     _cursor: int = 0
     """How many entries of the log were read."""
+    _is_whole: bool = False
+    """True once the end was read; a log that is gone has none."""
 
     async def next(self) -> Batch:
         while True:
@@ -79,11 +90,16 @@ class LoggedReply(Reply):
             if self.begun and self._cursor == 0:
                 self.own_only = self.own_only or any(map(self._is_begun, batch.entries))
             self._cursor += len(batch.entries)
+            self._is_whole = batch.ended
             if not self.own_only and _ALTERED.isdisjoint(map(type, batch.entries)):
                 return batch
             entries = self._own(batch.entries)
             if entries or batch.ended:
                 return Batch(entries, batch.ended)
+
+    def delivered(self) -> None:
+        if self._is_whole and self.on_delivered is not None:
+            self.on_delivered()
 
     def _own(self, entries: Sequence[Entry]) -> list[Entry]:
         own: list[Entry] = []
@@ -134,6 +150,8 @@ class WaitingReply(Reply):
     """Whether this process begins no more turns: another one carries the request out."""
     readers: Readers | None = None
     """Counts this reader; None: nobody wants to know who reads."""
+    on_delivered: Callable[[], None] | None = None
+    """Called once a client was sent all of the reply; None: nobody asks."""
     has: frozenset[str] = frozenset()
     """The assistant's messages that the reader has; one that runs reaches it by another stream."""
     _reply: Reply | None = None
@@ -165,6 +183,10 @@ class WaitingReply(Reply):
                 return Batch((_LEAVING,), ended=True)
             await self.stores.wake.wait(turns_topic(self.chat_id), _LOOK)
 
+    def delivered(self) -> None:
+        if self._reply is not None:
+            self._reply.delivered()
+
     async def _look(self) -> WaitingRequest | None:
         """Find the reply, if it has begun; return the request, or None once it was carried out."""
         waiting = await self.stores.waiting.get(self.reply_id)
@@ -178,7 +200,14 @@ class WaitingReply(Reply):
         found = await self.stores.turns.answered_in(self.chat_id, self.request.key)
         log, readers = self.stores.log, self.readers
         if found is None or found == self.reply_id:
-            return LoggedReply(self.chat_id, log, self.reply_id, own_only=True, readers=readers)
+            return LoggedReply(
+                self.chat_id,
+                log,
+                self.reply_id,
+                own_only=True,
+                on_delivered=self.on_delivered,
+                readers=readers,
+            )
         running = LoggedReply(self.chat_id, log, found, readers=readers)
         return _SteeredReply(self.chat_id, running, self.has)
 

@@ -332,6 +332,7 @@ class EnvelopeSocket:
                 frames.append(frame)
                 sequence += 1
             await self._send(*frames)
+        reply.delivered()
         if following.ends_turn():
             await self._send(Ended(UNNUMBERED))
 
