@@ -139,10 +139,10 @@ async function show(id) {
 
 /** The commands that act on the chat; each is called in the same turn in which its line was read. */
 const ACTIONS = {
-  send: ({ text, files }) => chat.sendMessage({ text, ...(files && { files }) }),
-  edit: ({ messageId, text }) => chat.sendMessage({ text, messageId }),
+  send: ({ text, files, body }) => chat.sendMessage({ text, ...(files && { files }) }, { body }),
+  edit: ({ messageId, text, body }) => chat.sendMessage({ text, messageId }, { body }),
   submit: () => chat.sendMessage(),
-  regenerate: ({ messageId }) => chat.regenerate({ messageId }),
+  regenerate: ({ messageId, body }) => chat.regenerate({ messageId, body }),
   approve: ({ id, approved, reason }) => chat.addToolApprovalResponse({ id, approved, reason }),
   output: ({ tool, toolCallId, output }) => chat.addToolOutput({ tool, toolCallId, output }),
   'output-error': ({ tool, toolCallId, errorText }) =>

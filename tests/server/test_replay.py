@@ -80,6 +80,15 @@ async def test_each_request_gets_the_next_reply_until_it_is_over(chat: str) -> N
     assert told[2].raw.endswith("data: [DONE]\n\n")
 
 
+async def test_a_reply_is_replayed_as_text_alone() -> None:
+    async with replayed(two_replies()) as (_, http):
+        body = {"id": "c", "prompt": "anything"}
+        told = [await http.post("/api/chat?stream=text", json=body) for _ in range(3)]
+    assert [each.text for each in told[:2]] == ["Hello.", "And more."]
+    assert told[2].status_code == 500
+    assert told[2].text == "The recording is over: replies that it has for this chat: 2."
+
+
 async def test_chats_are_told_apart_and_unnamed_ones_begin_anew() -> None:
     async with replayed(two_replies()) as (_, http):
         assert (await say(http, "one")).text == "Hello."

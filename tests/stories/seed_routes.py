@@ -113,7 +113,7 @@ class StreamChat(SeedChat):
             self._lines = response.aiter_lines()
         else:
             await response.aread()
-            told = json.dumps({"type": "refused", "message": response.json()["error"]["message"]})
+            told = json.dumps({"type": "refused", "message": response.text})
             self._lines = _one(f"data: {told}")
 
     async def stop(self) -> None:

@@ -311,8 +311,16 @@ class StockChat:
                 process.kill()
             await process.aclose()
 
-    async def send(self, text: str, *, files: Sequence[Part] = (), wait: bool = True) -> ChatState:
-        return await self._do("send", text=text, files=list(files) or None, wait=wait)
+    async def send(
+        self,
+        text: str,
+        *,
+        files: Sequence[Part] = (),
+        body: Mapping[str, JsonValue] | None = None,
+        wait: bool = True,
+    ) -> ChatState:
+        """Sends a message; `body` is what the app adds to this one request."""
+        return await self._do("send", text=text, files=list(files) or None, body=body, wait=wait)
 
     async def edit(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
         """Replaces a user message, dropping what came after it, and sends."""

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
 
+from support.chunk_schema import check_chunk
 from support.stage import Answered, user_message
 
 __all__ = ["CONFIRM", "DONE", "Envelope", "enveloped"]
@@ -104,7 +105,11 @@ def _read(text: str) -> Any:
     assert text.endswith("\n\n")
     body = text.removeprefix("data: ").removesuffix("\n\n")
     assert "\n" not in body
-    return body if body == DONE else json.loads(body)
+    if body == DONE:
+        return body
+    chunk = json.loads(body)
+    check_chunk(chunk)
+    return chunk
 
 
 @asynccontextmanager

@@ -614,10 +614,19 @@ async def test_a_busy_chat_refuses_the_second_message_and_not_the_first(
 ) -> None:
     await live.say("long")
     await live.until_text("One.")
-    await live.say("hi")
+    await live.write("message", id="c", messages=[user_message("hi")], busy="reject")
     assert (await live.refused()).startswith("A reply is running in this chat.")
     stage.more.set()
     assert "Two." in (await live.turn()).text
+
+
+async def test_a_message_while_it_answers_interrupts(live: Envelope) -> None:
+    await live.say("long")
+    await live.until_text("One.")
+    await live.say("hi")
+    assert (await live.turn()).types[-1] == "abort"
+    assert (await live.turn()).text == "Hello."
+    assert await live.is_silent()
 
 
 async def test_the_same_message_again_does_not_double_the_reply(

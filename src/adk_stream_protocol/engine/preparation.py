@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -30,7 +30,7 @@ from adk_stream_protocol.identifiers import (
     MessageId,
     UserId,
 )
-from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import AgentRun, Log, RunMode
 from adk_stream_protocol.translation.cards import call_answered, call_held
 from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
@@ -38,20 +38,24 @@ from adk_stream_protocol.translation.events import EventTranslator, TranslationO
 from adk_stream_protocol.translation.history import (
     PastTurn,
     past_turns,
+    reply_of,
     retell,
+    stamp,
+    steering_in,
     unanswered,
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
 from adk_stream_protocol.wire.chunks import (
+    AbortChunk,
     FinishChunk,
     FinishStepChunk,
     StartChunk,
     StartStepChunk,
 )
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.values import digest, jsonable
+from adk_stream_protocol.wire.values import JsonObject, digest, jsonable
 
-__all__ = ["Preparation", "by_lane"]
+__all__ = ["Preparation", "by_lane", "due_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Preparation:
         mode: RunMode | None = None,
         *,
         is_new: bool = False,
+        request: JsonObject | None = None,
     ) -> Draft:
         """Draft the answer to a user's message.
 
@@ -85,6 +90,7 @@ class Preparation:
             owner: whose it is.
             mode: how the agent runs.
             is_new: whether the chat had no session a moment ago.
+            request: the request itself, if it may wait for its chat.
 
         Raises:
             ClientFault: the message is empty, too large, or holds a file that is not allowed.
@@ -100,12 +106,19 @@ class Preparation:
             prepare=partial(self._prepare_say, said, content, is_new),
             rewinds=said.edits,
             mode=mode,
+            request=request,
         )
 
     async def regenerate(
-        self, asked: Regenerate, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
+        self,
+        asked: Regenerate,
+        chat_id: ChatId,
+        owner: UserId,
+        mode: RunMode | None = None,
+        *,
+        request: JsonObject | None = None,
     ) -> Draft:
-        """Draft another answer to a message."""
+        """Draft another answer to a message; `request` may wait for its chat."""
         return Draft(
             chat_id,
             owner,
@@ -114,6 +127,7 @@ class Preparation:
             repeatable=True,
             rewinds=True,
             mode=mode,
+            request=request,
         )
 
     async def continuation(
@@ -226,6 +240,9 @@ class Preparation:
         session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
         target = _target(turns, asked)
+        if draft.stopped:
+            # The answer that there is stays.
+            return self._stopped(draft)
         if target is not None and target.said is not None:
             await self.rewind(draft, turns, target)
             return await self.fresh(draft, target.said, target.user_message_id)
@@ -249,6 +266,7 @@ class Preparation:
             calls = [call for call in calls if call.request_id in known]
         answers = [answers_content(own) for own in by_lane(calls)]
         scope, runs = await self.modes.runs(draft, turn, answers)
+        scope.due = due_calls(calls)
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
     async def settle(self, draft: Draft, turn: Turn) -> None:
@@ -327,7 +345,34 @@ class Preparation:
         past = PastTurn(InvocationId(""), message, user_message, live=live)
         scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
-        return self.turn(draft, translator, opening, scope=scope, runs=runs)
+        turn = self.turn(draft, translator, opening, scope=scope, runs=runs)
+        mode = "" if scope.live is None else "live"
+        marks = stamp(user_message=user_message, message=message, reply=draft.carries, mode=mode)
+        turn.keep_message = partial(self._keep_message, draft, content, marks)
+        return turn
+
+    async def _keep_message(
+        self, draft: Draft, content: types.Content, marks: dict[str, object]
+    ) -> None:
+        """Store what the user said in a turn that ADK never came to run."""
+        events = await self.sessions.events(draft.chat_id, draft.owner)
+        if any(reply_of(event) == draft.carries for event in events):
+            return
+        said = Event(
+            author="user",
+            invocation_id=f"e-{uuid.uuid4()}",
+            content=content,
+            custom_metadata=marks,
+        )
+        await self.sessions.append(draft.chat_id, draft.owner, said)
+
+    def _stopped(self, draft: Draft) -> Turn:
+        """Return a turn that was stopped before it could change anything."""
+        translator = EventTranslator(MessageId(""), self.options)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        turn = self.turn(draft, translator, [OwnBegins(), AbortChunk()], scope=scope)
+        turn.told = True
+        return turn
 
     async def prepare_spoken(self, names: TurnNames, draft: Draft) -> Turn:
         """Return a turn in which someone speaks already."""
@@ -358,6 +403,11 @@ class Preparation:
                 stamp=dict(like.custom_metadata or {}),
             )
 
+        async def steering_stored() -> Collection[str]:
+            events = await self.sessions.events(draft.chat_id, draft.owner)
+            # Not what was taken back.
+            return steering_in(event for past in past_turns(events) for event in past.events)
+
         return Turn(
             reply_id=draft.reply_id,
             translator=translator,
@@ -368,6 +418,7 @@ class Preparation:
             runs=runs,
             opening=opening,
             keep_text=keep_text,
+            steering_stored=steering_stored,
         )
 
     async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
@@ -428,6 +479,15 @@ def by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
     for call in calls:
         lanes.setdefault(call.lane, []).append(call)
     return list(lanes.values())
+
+
+def due_calls(calls: Iterable[HeldCall]) -> set[str]:
+    """Return the calls that run on the server once ADK has their approvals."""
+    return {
+        call.call_id
+        for call in calls
+        if call.state is CallState.APPROVED and call.kind is CallKind.TOOL
+    }
 
 
 def _target(turns: Sequence[PastTurn], asked: Regenerate) -> PastTurn | None:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
+from adk_stream_protocol.engine.readers import Readers
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
-from adk_stream_protocol.ports import Batch, Log
+from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_topic
 from adk_stream_protocol.wire.chunks import (
+    ErrorChunk,
+    FinishChunk,
     StartChunk,
     ToolOutputAvailableChunk,
     ToolOutputErrorChunk,
 )
+from adk_stream_protocol.wire.data_parts import SteeredData, data_chunk
 from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonObject
 
-__all__ = ["LoggedReply", "Reply", "ToldReply"]
+__all__ = ["LoggedReply", "Reply", "ToldReply", "WaitingReply"]
+
+_LOOK: Final = 1.0
+"""How often a request that waits is looked at without a hint: hints may be lost."""
+
+_LEAVING: Final = ErrorChunk(
+    "The server is stopping. Your message is kept: reload the chat in a moment to see its answer."
+)
+_FORGOTTEN: Final = ErrorChunk("This message was not answered: its chat was deleted.")
 
 
 _ALTERED: Final = frozenset({OwnBegins, CallHeld, ToolOutputAvailableChunk, ToolOutputErrorChunk})
@@ -52,12 +65,15 @@ class LoggedReply(Reply):
     """Calls whose output this reader's message shows already; it is not sent back."""
     cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
     """How calls that wait stand now, where that is newer than what was written."""
+    readers: Readers | None = None
+    """Counts this reader; None: nobody wants to know who reads."""
     _cursor: int = 0
     """How many entries of the log were read."""
 
     async def next(self) -> Batch:
         while True:
-            batch = await self.log.read(self.reply_id, self._cursor)
+            with nullcontext() if self.readers is None else self.readers.reading(self.reply_id):
+                batch = await self.log.read(self.reply_id, self._cursor)
             if batch is None:
                 return Batch((), ended=True)
             if self.begun and self._cursor == 0:
@@ -103,3 +119,94 @@ class ToldReply(Reply):
     async def next(self) -> Batch:
         entries, self.entries = self.entries, ()
         return Batch(entries, ended=True)
+
+
+@dataclass(slots=True)
+class WaitingReply(Reply):
+    """The reply to a request that waits for its chat: it begins when the request's turn comes.
+
+    If the request steers another turn, that turn's reply is the one that answers it.
+    """
+
+    request: WaitingRequest
+    stores: Stores
+    is_leaving: Callable[[], bool] = lambda: False
+    """Whether this process begins no more turns: another one carries the request out."""
+    readers: Readers | None = None
+    """Counts this reader; None: nobody wants to know who reads."""
+    has: frozenset[str] = frozenset()
+    """The assistant's messages that the reader has; one that runs reaches it by another stream."""
+    _reply: Reply | None = None
+    """The reply itself; None: it has not begun."""
+    _is_empty: bool = True
+    """Nothing of the reply was read yet."""
+
+    @property
+    def chat_id(self) -> ChatId:  # type: ignore[override]  # the request's, and never set
+        return self.request.chat_id
+
+    @property
+    def reply_id(self) -> ReplyId:
+        """The reply under whose name the request waits."""
+        return self.request.reply_id
+
+    async def next(self) -> Batch:
+        while True:
+            waiting = await self._look() if self._is_empty else None
+            if self._reply is not None:
+                batch = await self._reply.next()
+                if not self._is_empty or batch.entries or not batch.ended:
+                    self._is_empty = False
+                    return batch
+                if waiting is None:
+                    return Batch((_FORGOTTEN,), ended=True)
+            # It waits, or its turn was cut off before it wrote anything: another takes its place.
+            if self.is_leaving():
+                return Batch((_LEAVING,), ended=True)
+            await self.stores.wake.wait(turns_topic(self.chat_id), _LOOK)
+
+    async def _look(self) -> WaitingRequest | None:
+        """Find the reply, if it has begun; return the request, or None once it was carried out."""
+        waiting = await self.stores.waiting.get(self.reply_id)
+        if waiting is None or waiting.taken_in is not None:
+            self._reply = await self._begun()
+        return waiting
+
+    async def _begun(self) -> Reply:
+        """Return the reply that answers the request."""
+        # Not where it was taken: that turn may have been cut off, and another may answer since.
+        found = await self.stores.turns.answered_in(self.chat_id, self.request.key)
+        log, readers = self.stores.log, self.readers
+        if found is None or found == self.reply_id:
+            return LoggedReply(self.chat_id, log, self.reply_id, own_only=True, readers=readers)
+        running = LoggedReply(self.chat_id, log, found, readers=readers)
+        return _SteeredReply(self.chat_id, running, self.has)
+
+
+@dataclass(slots=True)
+class _SteeredReply(Reply):
+    """A running reply, for whoever sent a message into it.
+
+    A client that shows the reply's message gets it by the stream that it has. A second one would
+    write the same message twice, so this one says only that the message was heard.
+    """
+
+    chat_id: ChatId
+    reply: LoggedReply
+    has: frozenset[str]
+    _is_quiet: bool = False
+
+    async def next(self) -> Batch:
+        while True:
+            batch = await self.reply.next()
+            for entry in batch.entries if not self._is_quiet else ():
+                if isinstance(entry, StartChunk) and entry.message_id in self.has:
+                    self._is_quiet = True
+                    told = SteeredData(entry.message_id or "")
+                    heard = data_chunk(told, transient=True)
+                    end = (FinishChunk("stop"),) if batch.ended else ()
+                    return Batch((heard, *end), batch.ended)
+            if not self._is_quiet:
+                return batch
+            if batch.ended:
+                return Batch((FinishChunk("stop"),), ended=True)

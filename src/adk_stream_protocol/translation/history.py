@@ -11,7 +11,7 @@ import base64
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from google.adk.events.event import Event
 from google.genai import types
@@ -21,7 +21,8 @@ from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.wire.assembler import assemble
-from adk_stream_protocol.wire.chunks import DataChunk
+from adk_stream_protocol.wire.chunks import SteeringMessageChunk, fit
+from adk_stream_protocol.wire.data_parts import ErrorData, data_chunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import Audience
@@ -35,7 +36,11 @@ __all__ = [
     "reply_of",
     "retell",
     "stamp",
+    "steering_in",
+    "steering_of",
+    "steering_stamp",
     "unanswered",
+    "user_message",
     "with_card",
     "without_rewound",
 ]
@@ -59,6 +64,25 @@ def stamp(
     if reply:
         ids["reply"] = reply
     return {_STAMP: ids}
+
+
+def steering_stamp(message: MessageId, reply: ReplyId) -> dict[str, object]:
+    """Return the custom metadata of a message that the user sent into a running turn."""
+    return {_STAMP: {"steering": message, "reply": reply}}
+
+
+def steering_of(event: Event) -> SteeringMessageChunk | None:
+    """Return the message that an event steered its turn with; None: it did not."""
+    message_id = as_text(_ids_of(event).get("steering"))
+    if not message_id or event.content is None:
+        return None
+    shown = user_message(message_id, event.content)
+    return SteeringMessageChunk(message_id, cast("JsonValue", shown.parts))
+
+
+def steering_in(events: Iterable[Event]) -> frozenset[str]:
+    """Return the ids of the messages that steered turns."""
+    return frozenset(found.id for event in events if (found := steering_of(event)) is not None)
 
 
 def reply_of(event: Event) -> ReplyId | None:
@@ -156,7 +180,7 @@ def _turn(event: Event) -> PastTurn:
 
 def _speech(event: Event) -> types.Content | None:
     """Return what the user said in an event, typed or aloud; None: nothing."""
-    if event.author != "user":
+    if event.author != "user" or _ids_of(event).get("steering"):
         return None
     heard = event.input_transcription
     if heard is not None and heard.text and not event.partial:
@@ -236,6 +260,10 @@ def _tell(
     if event.author != "user":
         yield from translator.feed(event)
         return
+    steering = steering_of(event)
+    if steering is not None:
+        yield from translator.steer(steering)
+        return
     responses = event.get_function_responses()
     if any(response.id in asked for response in responses):
         # The answers began a reply of their own.
@@ -313,13 +341,13 @@ def messages_of(
     messages: list[UIMessage] = []
     for turn in past_turns(events):
         if turn.said is not None:
-            messages.append(_user_message(turn))
+            messages.append(user_message(turn.user_message_id, turn.said))
         own = {row.request_id: row for row in rows if row.invocation_id == turn.invocation_id}
         translator, entries = retell(turn, own, options)
+        # Unlike an approval, a message in the middle of another is no part that v6 knows.
+        entries = [_fit_steering(entry, audience) for entry in entries]
         if translator.failed:
-            entries += translator.show(
-                DataChunk("adk-error", {"message": "This reply ended with an error."})
-            )
+            entries += translator.show(data_chunk(ErrorData("This reply ended with an error.")))
         entries += translator.finish()
         message = assemble(reader.render(entries))
         if message.parts:
@@ -327,10 +355,16 @@ def messages_of(
     return messages
 
 
-def _user_message(turn: PastTurn) -> UIMessage:
-    assert turn.said is not None
-    parts = [shown for part in turn.said.parts or [] for shown in _user_part(part)]
-    return UIMessage(turn.user_message_id, "user", parts)
+def _fit_steering(entry: Entry, audience: Audience) -> Entry:
+    if isinstance(entry, SteeringMessageChunk):
+        return fit(entry, audience.sdk) or entry
+    return entry
+
+
+def user_message(message_id: str, content: types.Content) -> UIMessage:
+    """Return what a user said as a client shows it."""
+    parts = [shown for part in content.parts or [] for shown in _user_part(part)]
+    return UIMessage(message_id, "user", parts)
 
 
 def _user_part(part: types.Part) -> Iterator[Part]:

@@ -42,6 +42,7 @@ from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
 from adk_stream_protocol.wire.values import (
     JsonObject,
     JsonValue,
+    as_object,
     as_text,
     dumps,
     parse_json,
@@ -138,7 +139,7 @@ class AiSdkDialect:
     def _parsed(self, kind: str, request_id: RequestId, frame: JsonObject) -> ChatFrame:
         match kind:
             case "abort":
-                return Abort(request_id)
+                return Abort(request_id, leave=frame.get("leave") is True)
             case "resume":
                 if frame.get("lastSequence") is not None:
                     # The numbers of another request's reply mean nothing here: it may have begun
@@ -150,7 +151,8 @@ class AiSdkDialect:
                 return Resume(request_id, parse_chat_id(_text_of(frame, "id", request_id)))
             case "send":
                 _text_of(frame, "id", request_id)
-                return Send(request_id, parse_request(frame))
+                # What a POST has beside the messages, a frame has in an object of its own.
+                return Send(request_id, parse_request({**as_object(frame.get("body")), **frame}))
             case _:
                 raise BadFrame('"type" must be "send", "resume" or "abort".', request_id=request_id)
 

@@ -64,9 +64,11 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Send no more of a request's reply; the reply itself goes on."""
+    """Stop a request's reply, and send no more of it."""
 
     request_id: RequestId
+    leave: bool = False
+    """Whether the reply itself goes on, and is only not listened to any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from adk_stream_protocol.wire.chunks import (
     ToolOutputErrorChunk,
     fit,
 )
+from adk_stream_protocol.wire.data_parts import ApprovalData
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonValue
 
@@ -178,7 +179,7 @@ class Audience:
 
 def _card(entry: CallHeld | CallAnswered) -> DataChunk:
     # What the approval chunk cannot carry for strict clients; same id, so it updates in place.
-    return DataChunk("approval", dict(entry.card), id=entry.approval_id)
+    return DataChunk(ApprovalData.name, dict(entry.card), id=entry.approval_id)
 
 
 def _ending(entry: CallAnswered) -> Iterator[Chunk]:
