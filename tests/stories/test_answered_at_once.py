@@ -21,8 +21,8 @@ from adk_stream_protocol.stores.memory import MemoryCalls, MemoryLog, memory_sto
 from adk_stream_protocol.wire.chunks import ToolInputAvailableChunk
 from adk_stream_protocol.wire.entries import Entry
 from stories.seed_routes import answering, tool_result
-from stories.seed_telling import SEED_ROUTES, seed_telling
-from stories.telling import ROUTES, Chunks, Teller, telling
+from stories.seed_telling import SEED_ROUTES, SeedRoute, seed_telling
+from stories.telling import ROUTES, Chunks, Route, Teller, telling
 from support.envelope import DONE, enveloped
 from support.scripted import ScriptedModel, call
 from support.serving import serving
@@ -53,15 +53,15 @@ def slow_stores() -> Stores:
 
 
 @asynccontextmanager
-async def told_on(stage: Stage, route: str) -> AsyncIterator[Teller]:
+async def told_on(stage: Stage, route: Route | SeedRoute) -> AsyncIterator[Teller]:
     """Tell a story on any route."""
-    if route == "stream" or route == "envelope":
-        async with seed_telling(stage, route) as teller:
-            yield teller
-    else:
-        assert route == "sse" or route == "ws" or route == "live"
-        async with telling(stage, route) as teller:
-            yield teller
+    match route:
+        case "stream" | "envelope":
+            async with seed_telling(stage, route) as seed_teller:
+                yield seed_teller
+        case "sse" | "ws" | "live":
+            async with telling(stage, route) as teller:
+                yield teller
 
 
 async def test_a_client_that_answers_in_the_same_tick_is_never_refused_in_1000_tries() -> None:
@@ -95,7 +95,7 @@ async def test_a_client_that_answers_in_the_same_tick_is_never_refused_in_1000_t
     ],
 )
 async def test_a_call_can_be_answered_while_the_reply_that_shows_it_runs(
-    route: str, text: str, tool: str, result: object, said: str
+    route: Route | SeedRoute, text: str, tool: str, result: object, said: str
 ) -> None:
     async with (
         staged(stores=slow_stores()) as stage,
@@ -151,7 +151,7 @@ class Journal:
     ],
 )
 async def test_a_call_is_in_the_ledger_before_it_is_shown_as_complete(
-    text: str, held: int, route: Any
+    text: str, held: int, route: Route
 ) -> None:
     journal = Journal()
     async with staged(stores=journal.stores()) as stage, telling(stage, route) as teller:
@@ -163,7 +163,9 @@ async def test_a_call_is_in_the_ledger_before_it_is_shown_as_complete(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_a_tool_that_runs_beside_one_that_is_held_is_shown_while_it_runs(route: Any) -> None:
+async def test_a_tool_that_runs_beside_one_that_is_held_is_shown_while_it_runs(
+    route: Route,
+) -> None:
     may_end = anyio.Event()
 
     async def look_up() -> dict[str, str]:
@@ -194,7 +196,7 @@ async def test_a_tool_that_runs_beside_one_that_is_held_is_shown_while_it_runs(r
 
 
 def _completes(chunk: dict[str, Any], tool: str) -> bool:
-    return chunk["type"] == "tool-input-available" and chunk["toolName"] == tool
+    return bool(chunk["type"] == "tool-input-available" and chunk["toolName"] == tool)
 
 
 def _music_first(chunks: Chunks) -> Chunks:

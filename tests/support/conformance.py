@@ -42,6 +42,7 @@ __all__ = [
     "StockChatFailed",
     "ToolCall",
     "UIMessage",
+    "node_command",
     "read_with_real_clients",
 ]
 
@@ -237,7 +238,7 @@ class StockChatFailed(Exception):
 def read_with_real_clients(inputs: Sequence[ReadInput]) -> list[Reading]:
     """Reads every stream with every version, in one process: inputs in order, versions within."""
     finished = subprocess.run(  # noqa: S603 - our own script, no shell
-        _node("read.mjs"),
+        node_command("read.mjs"),
         input="".join(f"{json.dumps(one)}\n" for one in inputs),
         stdout=subprocess.PIPE,
         cwd=NODE_DIR,
@@ -293,7 +294,7 @@ class StockChat:
 
     async def __aenter__(self) -> Self:
         self._process = await anyio.open_process(
-            _node("chat.mjs", *self._arguments),
+            node_command("chat.mjs", *self._arguments),
             cwd=NODE_DIR,
             stderr=None,
         )
@@ -539,7 +540,8 @@ def _chat_state(answer: _Answer) -> ChatState:
     )
 
 
-def _node(script: str, *arguments: str) -> list[str]:
+def node_command(script: str, *arguments: str) -> list[str]:
+    """Return the command that runs a script of ours, if all that it needs is installed."""
     node = shutil.which("node")
     if node is None:
         raise RuntimeError("the conformance tests need `node` (20 or newer) on the PATH")

@@ -225,6 +225,35 @@ async def test_a_browser_tools_approval_and_output_come_one_after_the_other(
     assert (await live.turn()).text == "Place told."
 
 
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_an_output_that_comes_before_the_approval_is_kept_until_the_decision(
+    stage: Stage, live: Envelope, confirmed: bool
+) -> None:
+    location, confirmation = (await asked_to(live, "where am I")).calls
+    for _ in range(2):
+        await live.answer(location, {"latitude": 35.6})
+    assert await live.is_silent()
+    assert "35.6" not in (await stage.http.get(f"/api/approvals/{confirmation}")).text
+    await live.confirm(confirmation, confirmed)
+    told = await live.turn()
+    assert told.text == "Place told."
+    assert refusals(live) == []
+    outputs = {c["toolCallId"]: c["output"] for c in told.only("tool-output-available")}
+    assert outputs.get(location) == ({"latitude": 35.6} if confirmed else None)
+    assert ("35.6" in str(stage.model.prompts[-1])) is confirmed
+
+
+async def test_an_output_that_is_kept_counts_when_the_approval_comes_from_elsewhere(
+    stage: Stage, live: Envelope
+) -> None:
+    location, _ = (await asked_to(live, "where am I")).calls
+    await live.answer(location, {"latitude": 35.6})
+    assert await live.is_silent()
+    await rest(stage)
+    assert (await live.turn()).text == "Place told."
+    assert "35.6" in str(stage.model.prompts[-1])
+
+
 # One end for each turn
 
 

@@ -444,6 +444,8 @@ class Conversations:
             except NotYours:
                 # The reply shows who is asked.
                 ruling, call = "conflict", await self.ledger.owned(answer.approval_id, user)
+            # For whoever waits for this very call, in any process.
+            self.stores.wake.hint(call.approval_id)
             calls.append(call)
             if isinstance(answer, Output) and answer.is_shown and ruling != "conflict":
                 brought.add(call.call_id)

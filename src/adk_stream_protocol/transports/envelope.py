@@ -30,6 +30,7 @@ from adk_stream_protocol.translation.instructions import (
     repeats,
 )
 from adk_stream_protocol.transports.audio import heard
+from adk_stream_protocol.transports.early_outputs import EarlyOutputs
 from adk_stream_protocol.transports.following import Following
 from adk_stream_protocol.transports.framing import (
     RESTART,
@@ -99,6 +100,12 @@ class EnvelopeSocket:
         self._following: Following | None = None
         # How many requests are open.
         self._asked = 0
+        self._early = EarlyOutputs(
+            conversations.stores.calls,
+            conversations.stores.wake,
+            user=user,
+            look_seconds=self._limits.look_seconds,
+        )
         # Requests are carried out in the order they came.
         self._in_order = anyio.Lock()
         # Owns everything that runs for this socket; None before it is served.
@@ -178,7 +185,7 @@ class EnvelopeSocket:
                 async with self._in_order:
                     if not isinstance(asked, ChatRequest):
                         await self._resume(asked)
-                    elif not await self._submit(asked):
+                    elif await self._is_kept(said) or not await self._submit(asked):
                         self._tape.settled(request_id)
         except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
             refusal = error
@@ -188,6 +195,28 @@ class EnvelopeSocket:
             frame = None if isinstance(said, Resume) else said
             ends = isinstance(said, Send) and not _is_aside(said)
             await self._refuse(refusal, frame, ends=ends, request_id=request_id)
+
+    async def _is_kept(self, said: Send | ToolResult | Resume) -> bool:
+        """Whether an output comes before its approval, and is kept until that."""
+        if not isinstance(said, ToolResult) or self._following is None:
+            return False
+        call = await self._early.call_of(said, self._following.chat_id)
+        if call is None:
+            return False
+        assert self._tasks is not None, "frames come while the socket is served"
+        if self._early.keep(call):
+            self._tasks.start_soon(self._give_when_approved, said, call)
+        return True
+
+    async def _give_when_approved(self, said: ToolResult, call: HeldCall) -> None:
+        try:
+            if not await self._early.until_decided(call):
+                return
+        except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+            await self._refuse(error, said)
+            return
+        self._asked += 1
+        await self._carry_out(_answering(said), said, None)
 
     async def _submit(self, request: ChatRequest) -> bool:
         """Do what a request asks for; False: it was done before, and its outcome is coming."""
