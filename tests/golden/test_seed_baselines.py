@@ -7,6 +7,7 @@ client sends and `in` is what it gets, as in the seeds' own recordings.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -156,7 +157,7 @@ async def recorded(name: str, mode: Mode) -> str:
 
 
 def named(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a record with each id that a server makes up named by when it first came."""
+    """Return a record with each id named by when it first came, and without the time of day."""
     names: dict[str, str] = {}
     counts = {"message": 0, "call": 0, "confirmation": 0}
     for line in record:
@@ -170,6 +171,7 @@ def named(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
     text = json.dumps(record, ensure_ascii=False)
     for found, name in names.items():
         text = text.replace(json.dumps(found), json.dumps(name))
+    text = re.sub(r'("createdAt": )\d+', r"\g<1>0", text)
     read: list[dict[str, Any]] = json.loads(text)
     return read
 

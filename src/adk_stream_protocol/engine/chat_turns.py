@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from adk_stream_protocol.engine.draft import Draft
 from adk_stream_protocol.engine.drain import Drain
-from adk_stream_protocol.engine.reply import LoggedReply
+from adk_stream_protocol.engine.reply import LoggedReply, Shown
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import (
     ChatBusy,
@@ -259,9 +259,11 @@ class ChatTurns:
         elif record.reply_id in self._held:
             self._held[record.reply_id] = True
 
-    def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
+    def reading(self, turn: TurnRecord, shown: Shown | None = None) -> LoggedReply:
         """Return a turn's reply for a reader that has the message so far."""
-        return LoggedReply(turn.chat_id, self.stores.log, turn.reply_id, own_only=True, known=known)
+        return LoggedReply(
+            turn.chat_id, self.stores.log, turn.reply_id, own_only=True, shown=shown or Shown()
+        )
 
     async def until_ended(self, turn: TurnRecord) -> None:
         """Return when the turn's reply has ended; its chat is free by then."""

@@ -100,7 +100,7 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
         if found is None:
             raise NotFound("The recording has no such chat.", code="unknown_chat")
         messages = [message.to_json() for message in found.messages]
-        return JSONResponse({**_chat(found), "messages": messages})
+        return JSONResponse({**_chat(found), "activeStreamId": None, "messages": messages})
 
     # What the page asks for as well.
     @router.get("/api/approvals")

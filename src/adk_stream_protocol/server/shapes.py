@@ -50,6 +50,9 @@ class ChatsShape(_Shape):
 
 
 class ChatShape(ChatListItem):
+    activeStreamId: str | None = Field(  # noqa: N815
+        description="Not null while a reply runs, which can then be resumed"
+    )
     messages: list[dict[str, Any]] = Field(description="UIMessages, ready for useChat({messages})")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Outcome
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, InputReleased, Outcome
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "call_answered",
     "call_held",
     "card",
+    "input_released",
     "time_text",
     "trail_time",
 ]
@@ -154,3 +155,8 @@ def call_answered(call: HeldCall) -> CallAnswered:
         automatic=call.automatic,
         card=card(call),
     )
+
+
+def input_released(call: HeldCall) -> InputReleased:
+    """Return that the browser may run the call now."""
+    return InputReleased(call.call_id, call.tool_name, dict(call.run_arguments))
