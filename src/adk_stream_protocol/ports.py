@@ -571,6 +571,10 @@ class Log(Protocol):
         """Write no more of a reply that this process cannot end; its readers see `LOST`."""
         ...
 
+    async def written(self, reply_id: ReplyId) -> Sequence[Entry]:
+        """Return what a reader can see by now, without waiting; nothing if there is no log."""
+        ...
+
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         """Return what follows the first `after` entries, waiting until there is something.
 

@@ -139,15 +139,16 @@ def test_what_a_policy_decided_is_a_whole_story_to_v7_and_its_end_to_others(
     decided = dataclasses.replace(answered(outcome, "policy"), automatic=True)
     card = DataChunk("approval", {"status": outcome}, id="a1")
     denied = [ToolOutputDeniedChunk("c1")] if outcome == "denied" else []
+    refused = [ToolOutputErrorChunk("c1", "Denied by policy; no person was asked.")]
     assert rendered(AI_SDK_7, decided) == [
         ToolApprovalRequestChunk("a1", "c1", is_automatic=True),
         ToolApprovalResponseChunk("a1", outcome == "approved", "policy"),
         card,
         *denied,
     ]
-    assert rendered(AI_SDK_6, decided) == [card, *denied]
-    told = [ToolOutputErrorChunk("c1", "Denied by policy; no person was asked.")]
-    assert rendered(ADK, decided) == (told if denied else [])
+    # A part that is denied must hold a denial, of which v6 cannot be told.
+    assert rendered(AI_SDK_6, decided) == [card, *(refused if denied else [])]
+    assert rendered(ADK, decided) == (refused if denied else [])
 
 
 def test_adk_profile_shows_a_held_call_as_a_confirmation_tool() -> None:

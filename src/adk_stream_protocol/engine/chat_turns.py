@@ -17,7 +17,7 @@ from adk_stream_protocol.engine.draft import BARE, Draft
 from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.engine.read_replies import ReadReplies
 from adk_stream_protocol.engine.readers import Readers
-from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, Shown, WaitingReply
 from adk_stream_protocol.engine.steering import Steering
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import (
@@ -350,14 +350,14 @@ class ChatTurns:
         elif record.reply_id in self._held:
             self._held[record.reply_id] = record
 
-    def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
+    def reading(self, turn: TurnRecord, shown: Shown | None = None) -> LoggedReply:
         """Return a turn's reply for a reader that has the message so far."""
         return LoggedReply(
             turn.chat_id,
             self.stores.log,
             turn.reply_id,
             own_only=True,
-            known=known,
+            shown=shown or Shown(),
             on_delivered=self.noting_read(turn),
             readers=self.readers,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,9 +17,11 @@ from google.genai import types
 
 from adk_stream_protocol.engine.draft import ANSWERS, BARE, REGENERATE, Draft
 from adk_stream_protocol.engine.modes import Modes
+from adk_stream_protocol.engine.repeated_answers import still_awaited
+from adk_stream_protocol.engine.reply import Shown
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
-from adk_stream_protocol.engine.turn_names import TurnNames
+from adk_stream_protocol.engine.turn_names import TurnNames, now
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope
@@ -33,7 +35,7 @@ from adk_stream_protocol.identifiers import (
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import AgentRun, Log, RunMode, Turns
 from adk_stream_protocol.translation.branches import Branch, regenerated, said_at
-from adk_stream_protocol.translation.cards import call_answered, call_held
+from adk_stream_protocol.translation.cards import call_answered, call_held, input_released
 from adk_stream_protocol.translation.contents import (
     ContentLimits,
     answers_content,
@@ -52,14 +54,8 @@ from adk_stream_protocol.translation.history import (
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
 from adk_stream_protocol.translation.rewinds import RewindNote
-from adk_stream_protocol.wire.chunks import (
-    AbortChunk,
-    FinishChunk,
-    FinishStepChunk,
-    StartChunk,
-    StartStepChunk,
-)
-from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.chunks import AbortChunk, FinishChunk, StartChunk
+from adk_stream_protocol.wire.entries import AnswersStep, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, digest, jsonable
 
 __all__ = ["Preparation", "by_lane", "due_calls"]
@@ -203,26 +199,49 @@ class Preparation:
         return [StartChunk(turn.message_id), *told[since:]]
 
     async def standing(
-        self, call: HeldCall, owner: UserId, *, again: Sequence[HeldCall] = ()
+        self,
+        call: HeldCall,
+        owner: UserId,
+        verdicts: Mapping[ApprovalId, bool],
+        *,
+        again: Sequence[HeldCall] = (),
     ) -> list[Entry]:
         """Return how a call stands whose continuation waits for more answers.
 
         Args:
             call: the call.
             owner: whose it is.
+            verdicts: what the reader just decided: it has not been told to run these calls.
             again: the calls to ask for again, because their answer did not end the wait.
         """
         turn = await self._past(call.chat_id, owner, call.invocation_id)
+        siblings = await self._siblings(call)
+        answered = Shown(verdicts=verdicts).seen(
+            dataclasses.replace(call_answered(row), waits=True)
+            for row in siblings
+            if row.decided_at is not None
+        )
+        # After the answers, in the step of the call: in another, it would be another part.
+        released = [
+            input_released(row)
+            for row in siblings
+            if row.approval_id in verdicts and row.awaits_browser
+        ]
+        told: list[Entry] = [*answered, *map(call_held, again)]
+        if not any(row.state is CallState.PENDING for row in siblings):
+            # Only outputs are awaited.
+            told = [AnswersStep(begins=True), *told, AnswersStep(begins=False)]
+        return [StartChunk(turn.message_id), *told, *released, FinishChunk("tool-calls")]
+
+    async def refusal(self, call: HeldCall, owner: UserId) -> list[Entry]:
+        """Return what a client gets that answers the same again and again: what is awaited."""
+        turn = await self._past(call.chat_id, owner, call.invocation_id)
+        return [StartChunk(turn.message_id), still_awaited(await self._siblings(call))]
+
+    async def _siblings(self, call: HeldCall) -> list[HeldCall]:
+        """Return the calls that are answered together with one, itself included."""
         calls = await self.ledger.calls.of_chat(call.chat_id)
-        siblings = [row for row in calls if row.invocation_id == call.invocation_id]
-        answered = [call_answered(row) for row in siblings if row.decided_at is not None]
-        finish = FinishChunk("tool-calls")
-        if any(row.state is CallState.PENDING for row in siblings):
-            return [StartChunk(turn.message_id), *answered, *map(call_held, again), finish]
-        # Only outputs are awaited. Without a new step the stock helper finds every approval
-        # answered and sends again, for ever.
-        step: list[Entry] = [StartStepChunk(), *answered, FinishStepChunk()]
-        return [StartChunk(turn.message_id), *step, finish]
+        return [row for row in calls if row.invocation_id == call.invocation_id]
 
     # Turns
 
@@ -355,8 +374,8 @@ class Preparation:
             session: the chat's session as it is, if it was read for this turn.
         """
         message = message or MessageId(f"msg-{uuid.uuid4()}")
-        translator = EventTranslator(message, self.options)
-        past = PastTurn(InvocationId(""), message, user_message, live=live)
+        past = PastTurn(InvocationId(""), message, user_message, live=live, created_at=now())
+        translator = EventTranslator(message, self.options, created_at=past.created_at)
         scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
         turn = self.turn(draft, translator, opening, scope=scope, runs=runs)
@@ -390,7 +409,7 @@ class Preparation:
 
     async def prepare_spoken(self, names: TurnNames, draft: Draft) -> Turn:
         """Return a turn in which someone speaks already."""
-        translator = EventTranslator(names.message_id, self.options)
+        translator = EventTranslator(names.message_id, self.options, created_at=names.created_at)
         scope, runs = self.modes.lives.spoken(draft.chat_id, names)
         opening = [OwnBegins(), *translator.begin()]
         return self.turn(draft, translator, opening, scope=scope, runs=runs)

@@ -159,6 +159,7 @@ class Sessions:
                 branch=like.branch,
                 content=types.Content(role="model", parts=[types.Part(text=text)]),
                 interrupted=like.interrupted,
+                model_version=like.model_version,
                 custom_metadata=dict(stamp),
             ),
         )
