@@ -42,7 +42,9 @@ class Running:
     more: anyio.Event = field(default_factory=anyio.Event)
 
     def add(self, chunk: dict[str, Any]) -> None:
-        check_chunk(chunk)
+        if chunk["type"] != "refused":
+            # That is a frame of the envelope, beside the stream.
+            check_chunk(chunk)
         self.chunks.append(chunk)
         self._tell()
 
