@@ -51,9 +51,7 @@ SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
 SocketVersion = Literal["ai7early", "ai7", "ai6"]
 SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
-AutomaticSends = Literal[
-    "approvals", "tools", "both", "answered", "none", "approved", "confirmed"
-]
+AutomaticSends = Literal["approvals", "tools", "both", "answered", "none", "approved", "confirmed"]
 """Which `sendAutomaticallyWhen` a page has; the last two are such that send too often."""
 ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
 Status = Literal["submitted", "streaming", "ready", "error"]
