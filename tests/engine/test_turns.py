@@ -178,6 +178,7 @@ async def test_a_tool_that_takes_too_long_is_abandoned_as_unknown() -> None:
         assert answered.types[-1] == "abort"
         approval = (await stage.http.get(f"/api/approvals/{asked.approvals[0]}")).json()
         assert approval["status"] == "unknown"
+        assert answered.only("data-approval")[-1]["data"]["status"] == "unknown"
         again = await stage.post("/api/chat", asked.approving("c", True))
         assert again.status == 200
         stage.tool_may_end.set()

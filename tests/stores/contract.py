@@ -41,7 +41,13 @@ from adk_stream_protocol.ports import (
     Wake,
 )
 from adk_stream_protocol.wire.chunks import DataChunk, StartChunk, TextDeltaChunk
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.entries import (
+    CallAnswered,
+    CallFinished,
+    CallHeld,
+    Entry,
+    OwnBegins,
+)
 from adk_stream_protocol.wire.values import JsonValue, digest
 
 pytestmark = pytest.mark.anyio
@@ -799,11 +805,23 @@ async def test_entries_are_read_as_they_were_written(log: Log) -> None:
         DataChunk("approval", {"a": [None, 1.5, "花子"]}, id="x"),
         CallHeld("adk-1", "c1", "pay", {"amount": 5}, "Sure?", payload=None, card={"t": 1}),
         CallAnswered("adk-1", "c1", "denied", "No.", card={"status": "denied"}),
+        CallFinished("adk-1", {"status": "done"}),
     ]
     await log.open(R1)
     await log.append(R1, written)
     await log.end(R1)
     assert await followed(log) == written
+
+
+async def test_what_is_written_can_be_seen_without_waiting_for_more(log: Log) -> None:
+    assert list(await log.written(R1)) == []
+    await log.open(R1)
+    assert list(await log.written(R1)) == []
+    await log.append(R1, words(3))
+    assert list(await log.written(R1)) == words(3)
+    await log.append(R1, words(2, 3))
+    await log.end(R1)
+    assert list(await log.written(R1)) == words(5)
 
 
 async def test_log_is_read_from_any_point(log: Log) -> None:

@@ -98,6 +98,12 @@ class Teller:
         """Answer what a reply asked for, all at once, as a stock client does."""
         return await (await self.begin_answering(asked, *verdicts)).rest()
 
+    async def answer_first(self, asked: Answered, verdict: bool) -> Answered:
+        """Answer the first of two calls that a reply asked for."""
+        body = asked.approving(self.chat, verdict, verdict)
+        del body["messages"][0]["parts"][1]
+        return await self.ask(body)
+
     async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
         return await self.begin(asked.approving(self.chat, *verdicts))
 
@@ -123,6 +129,18 @@ class Teller:
         }
         if asked.approvals:
             part["approval"] = {"id": asked.approvals[0], "approved": True}
+        message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+        return await self.ask({"id": self.chat, "messages": [message]})
+
+    async def give_later(self, asked: Answered, name: str, **output: object) -> Answered:
+        """Give what the browser made of a call that was approved in a request before."""
+        part: dict[str, Any] = {
+            "type": f"tool-{name}",
+            "toolCallId": asked.call_of(name),
+            "state": "output-available",
+            "input": {},
+            "output": output,
+        }
         message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
         return await self.ask({"id": self.chat, "messages": [message]})
 

@@ -206,6 +206,11 @@ class Answered:
         """The ids of the tool calls that the reply shows."""
         return [chunk["toolCallId"] for chunk in self.only("tool-input-start")]
 
+    def call_of(self, name: str) -> str:
+        """Return the id of the call of a tool."""
+        shown = self.only("tool-input-start")
+        return next(str(chunk["toolCallId"]) for chunk in shown if chunk["toolName"] == name)
+
     def approving(self, chat: str, *verdicts: bool, reason: str | None = None) -> dict[str, Any]:
         """Return the request that a stock client makes once every approval is answered."""
         parts = [

@@ -101,6 +101,16 @@ def test_ids_of_a_turn_come_from_its_stamp() -> None:
     assert (turn.user_message_id, turn.message_id) == ("u7", "m7")
 
 
+def test_a_turn_began_when_its_stamp_says_so_or_with_its_first_event() -> None:
+    user, message = MessageId("u7"), MessageId("m7")
+    late = stamp(user_message=user, message=message, created_at=5)
+    events = [said(mark=stamp(user_message=user, message=message)), said(mark=late)]
+    (turn,) = past_turns(events)
+    assert turn.began_at == 5
+    (turn,) = past_turns(events[:1])
+    assert turn.began_at == int(events[0].timestamp * 1000)
+
+
 def test_ids_of_a_turn_made_elsewhere_come_from_adk() -> None:
     (turn,) = past_turns([said()])
     assert (turn.user_message_id, turn.message_id) == ("user-e-1", "msg-e-1")

@@ -4,12 +4,12 @@ An answer that is not the last of its step gets a short reply that leaves the cl
 is. A `sendAutomaticallyWhen` that only looks at that part sends again at once, for ever. A client
 does not send by itself after an `error` chunk, so that ends it; the next click is sent as usual.
 
-What is counted is known to this process alone: behind a balancer each instance counts for itself.
+Each process counts for itself: behind a balancer a loop takes that many more requests to end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,19 +41,20 @@ class _Repeated:
     """A digest of them."""
     times: int
     at: float
-    """When they came last, by the event loop's clock."""
+    """When they came last."""
 
 
 @dataclass(slots=True)
 class RepeatedAnswers:
     """Counts, for each chat, how often the same answers came that changed nothing."""
 
+    clock: Callable[[], float] = anyio.current_time
     _last: dict[ChatId, _Repeated] = field(default_factory=dict)
     """The one that repeated itself last is at the end."""
 
     def are_too_many(self, chat_id: ChatId, answers: Sequence[Answer]) -> bool:
         """Note answers that changed nothing; return whether they came too often of late."""
-        now = anyio.current_time()
+        now = self.clock()
         self._forget_before(now - _SOON)
         name = digest(jsonable(answers))
         last = self._last.pop(chat_id, None)
