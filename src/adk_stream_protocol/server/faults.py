@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from fastapi import Request
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -30,8 +31,16 @@ from adk_stream_protocol.errors import (
     trace_of,
 )
 from adk_stream_protocol.server.headers import ERROR_CODE, ERROR_ID
+from adk_stream_protocol.server.openapi import OperationId, Responses, with_errors
 
-__all__ = ["ChatFaultRoute", "FaultRoute", "fault_response", "fault_text", "prefers_text"]
+__all__ = [
+    "ChatFaultRoute",
+    "FaultRoute",
+    "fault_code",
+    "fault_response",
+    "fault_text",
+    "prefers_text",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +51,33 @@ class FaultRoute(APIRoute):
     """A route that answers every fault with `{"error": {"code", "message", "id"}}`.
 
     Who accepts nothing but text gets the message alone. The routes bring it along, so that they
-    work the same inside anyone's app.
+    work the same inside anyone's app. In OpenAPI it has the schema of errors, and its name as the
+    operation id.
     """
 
     text_by_default: ClassVar[bool] = False
     """Whether who does not ask for JSON gets text."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        responses: Responses | None = None,
+        generate_unique_id_function: Callable[[APIRoute], str] | DefaultPlaceholder | None = None,
+        **options: Any,
+    ) -> None:
+        # Older versions of FastAPI make a route anew for each router that it is included in.
+        named = generate_unique_id_function
+        super().__init__(
+            path,
+            endpoint,
+            responses=with_errors(responses),
+            generate_unique_id_function=(
+                named if isinstance(named, OperationId) else OperationId(path)
+            ),
+            **options,
+        )
 
     @override
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -137,6 +168,12 @@ def fault_response(error: Exception, *, as_text: bool = False) -> Response:
 def fault_text(error: Exception) -> str:
     """Return what the client may know of a fault, in one sentence; the rest goes to the log."""
     return _told(error).sentence
+
+
+def fault_code(error: Exception) -> tuple[str, str]:
+    """Return the code of a fault, and the sentence of `fault_text`; the rest goes to the log."""
+    told = _told(error)
+    return told.code, told.sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import JSONResponse
@@ -57,6 +57,7 @@ def create_replay(
 
 def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile) -> APIRouter:
     router = APIRouter(route_class=ChatFaultRoute)
+    suffix = "" if profile == "ai-sdk" else "Adk"
     streaming = partial(
         streamed, audience=AS_RECORDED, keep_alive=settings.keep_alive_seconds, meters=Meters()
     )
@@ -69,23 +70,31 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
             reply.recorded = replace(reply.recorded, chunks=chunks)
         return streaming(request, reply, kind=kind)
 
-    @router.post(path)
+    @router.post(path, name=f"sendMessage{suffix}")
     async def send(
-        request: Request, chat: str | None = Query(None), stream: StreamKind = "data"
+        request: Request,
+        chat: str | None = Query(None),
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
     ) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
-        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile)
+        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), shown or profile)
         return played(request, reply, stream)
 
-    @router.get(f"{path}/{{chat_id}}/stream")
-    async def resume(request: Request, chat_id: str, stream: StreamKind = "data") -> Response:
+    @router.get(f"{path}/{{chat_id}}/stream", name=f"resumeReply{suffix}")
+    async def resume(
+        request: Request,
+        chat_id: str,
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
+    ) -> Response:
         check_origin(request, settings)
-        reply = player.resume(parse_chat_id(chat_id), profile)
+        reply = player.resume(parse_chat_id(chat_id), shown or profile)
         return Response(status_code=204) if reply is None else played(request, reply, stream)
 
-    @router.post(f"{path}/{{chat_id}}/stop")
+    @router.post(f"{path}/{{chat_id}}/stop", name=f"stopReply{suffix}")
     async def stop(request: Request, chat_id: str) -> JSONResponse:
         check_origin(request, settings)
         parse_chat_id(chat_id)
@@ -98,7 +107,7 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
 def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
     router = APIRouter(route_class=FaultRoute)
 
-    @router.get("/api/chats")
+    @router.get("/api/chats", name="listChats")
     async def chats(
         request: Request,
         limit: int = Query(DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT),
@@ -110,26 +119,27 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
         newest = sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
         return JSONResponse(list_json(newest, cursor=cursor, limit=limit, archived=archived))
 
-    @router.get("/api/chats/{chat_id}")
+    @router.get("/api/chats/{chat_id}", name="getChat")
     async def chat(request: Request, chat_id: str) -> JSONResponse:
         check_origin(request, settings)
         found = playlist.chats.get(chat_id)
         if found is None:
             raise NotFound("The recording has no such chat.", code="unknown_chat")
         messages = [message.to_json() for message in found.messages]
-        return JSONResponse({**chat_json(_info(found)), "messages": messages})
+        shown = chat_json(_info(found))
+        return JSONResponse({**shown, "activeStreamId": None, "messages": messages})
 
     # What the page asks for as well.
-    @router.get("/api/approvals")
+    @router.get("/api/approvals", name="listApprovals")
     async def approvals(request: Request) -> JSONResponse:
         check_origin(request, settings)
         return JSONResponse({"approvals": []})
 
-    @router.get("/healthz")
+    @router.get("/healthz", name="getHealth")
     async def healthz() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz")
+    @router.get("/readyz", name="getReadiness")
     async def readyz() -> JSONResponse:
         return JSONResponse({"status": "ready"})
 

@@ -26,6 +26,7 @@ from adk_stream_protocol.stores.sql_labels import SqlChatLabels
 from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import migrate
 from adk_stream_protocol.stores.sql_turns import SqlTurns
+from adk_stream_protocol.stores.sql_waiting import SqlWaiting
 from adk_stream_protocol.stores.sqlite_connection import sqlite_creator
 
 __all__ = ["Keeping", "postgres_stores", "sqlite_stores"]
@@ -98,7 +99,8 @@ def _stores(
 
     calls = SqlCalls(engine)
     log = SqlLog(engine, batches, wake, is_running=is_running, keep=keeping.replies)
-    turns = SqlTurns(engine, log=log, lease=keeping.lease)
+    waiting = SqlWaiting(engine)
+    turns = SqlTurns(engine, log=log, waiting=waiting, lease=keeping.lease)
 
     async def prepare() -> int:
         return await migrate(engine)
@@ -128,6 +130,7 @@ def _stores(
     return Stores(
         calls=calls,
         turns=turns,
+        waiting=waiting,
         log=log,
         wake=wake,
         labels=SqlChatLabels(engine),

@@ -28,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from adk_stream_protocol.errors import Conflict
 from adk_stream_protocol.stores.sql_connections import writing
 
-__all__ = ["CALLS", "CHUNKS", "LABELS", "REQUESTS", "TURNS", "VERSION", "migrate"]
+__all__ = ["CALLS", "CHUNKS", "LABELS", "REQUESTS", "TURNS", "VERSION", "WAITING", "migrate"]
 
 _TABLES = MetaData()
 
@@ -47,6 +47,8 @@ TURNS: Final = Table(
     Column("key", Text, nullable=False),
     Column("running", Boolean, nullable=False),
     Column("stopping", Boolean, nullable=False),
+    Column("gently", Boolean, nullable=False),
+    Column("read_at", Float),  # when a reader was last seen; only kept where replies may be left
     Column("holder", String(64), nullable=False),
     Column("fence", Integer, nullable=False),
     Column("lease_until", Float, nullable=False),
@@ -65,6 +67,24 @@ REQUESTS: Final = Table(
     Column("created_at", Float, nullable=False),
 )
 Index("adk_stream_request_reply", REQUESTS.c.reply_id)
+
+WAITING: Final = Table(
+    "adk_stream_waiting",
+    _TABLES,
+    Column("reply_id", String(64), primary_key=True),
+    Column("chat_id", String(128), nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("policy", String(16), nullable=False),
+    Column("stopping", Boolean, nullable=False),
+    Column("taken_in", String(64)),
+    Column("position", Integer, nullable=False),  # within the chat
+    Column("created_at", Float, nullable=False),
+)
+Index("adk_stream_waiting_chat", WAITING.c.chat_id, WAITING.c.position)
+Index("adk_stream_waiting_taken", WAITING.c.taken_in)
 
 CALLS: Final = Table(
     "adk_stream_call",
@@ -166,6 +186,15 @@ _STEPS: Final[dict[int, tuple[str, ...]]] = {
         "WHERE delivered_in IS NULL",
     ),
     2: (
+        "ALTER TABLE adk_stream_turn ADD COLUMN gently BOOLEAN NOT NULL DEFAULT FALSE",
+        "ALTER TABLE adk_stream_turn ADD COLUMN read_at FLOAT",
+        "CREATE TABLE adk_stream_waiting (reply_id VARCHAR(64) NOT NULL PRIMARY KEY, "
+        "chat_id VARCHAR(128) NOT NULL, owner VARCHAR(255) NOT NULL, key TEXT NOT NULL, "
+        "request TEXT NOT NULL, mode VARCHAR(16) NOT NULL, policy VARCHAR(16) NOT NULL, "
+        "stopping BOOLEAN NOT NULL, taken_in VARCHAR(64), position INTEGER NOT NULL, "
+        "created_at FLOAT NOT NULL)",
+        "CREATE INDEX adk_stream_waiting_chat ON adk_stream_waiting (chat_id, position)",
+        "CREATE INDEX adk_stream_waiting_taken ON adk_stream_waiting (taken_in)",
         "CREATE TABLE adk_stream_chat_label (owner VARCHAR(255) NOT NULL, "
         "chat_id VARCHAR(128) NOT NULL, title TEXT NOT NULL, archived BOOLEAN NOT NULL, "
         "PRIMARY KEY (owner, chat_id))",

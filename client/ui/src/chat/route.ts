@@ -50,6 +50,8 @@ export class PageTransport implements ChatTransport<UIMessage> {
         new SocketChatTransport({
           url,
           onActive,
+          // Another chat is shown: its reply goes on. The Stop button calls the route.
+          onAbort: 'leave',
           prepareSendMessagesRequest: request => ({ messages: newest(request) }),
         }),
       );
