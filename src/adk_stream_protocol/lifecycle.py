@@ -228,6 +228,12 @@ class HeldCall:
         return self.state is CallState.APPROVED and self.kind is not CallKind.TOOL
 
     @property
+    def awaits_browser(self) -> bool:
+        """Whether a person approved it, and the client now runs it."""
+        is_released = self.state is CallState.APPROVED and self.approval
+        return is_released and self.kind is CallKind.BROWSER
+
+    @property
     def is_deliverable(self) -> bool:
         """Whether the answer is complete and has not been given to ADK yet."""
         return self.delivered_in is None and not self.is_open
@@ -241,6 +247,12 @@ class HeldCall:
     def approved(self) -> bool:
         """Whether the call was let through, whatever became of it afterwards."""
         return self.state not in _NOT_LET_THROUGH
+
+    @property
+    def was_approved(self) -> bool:
+        """Whether somebody approved it, also if it expired or was cancelled afterwards."""
+        events = (entry.get("event") for entry in self.trail)
+        return self.approval and (self.approved or CallEvent.APPROVE in events)
 
     @property
     def run_arguments(self) -> JsonObject:

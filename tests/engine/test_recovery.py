@@ -110,7 +110,9 @@ async def test_results_that_the_model_never_answered_are_answered(tmp_path: Path
         assert reply.text == "It is 3."
         assert [chunk["output"] for chunk in reply.only("tool-output-available")] == [{"sum": 3}]
         again = await stage.post("/api/chat", body)
-        assert joined(again.chunks) == joined(reply.chunks)
+        # Who resumes is not told to run it again.
+        first = [chunk for chunk in again.chunks if chunk["type"] != "tool-input-available"]
+        assert joined(first) == joined(reply.chunks)
         parts = await parts_of(stage)
         assert [part["type"] for part in parts if part["type"] != "step-start"] == [
             "tool-add",

@@ -30,6 +30,9 @@ from adk_stream_protocol.ports import (
     Began,
     Busy,
     Calls,
+    ChatChange,
+    ChatLabel,
+    ChatLabels,
     Log,
     Stores,
     TurnRecord,
@@ -78,6 +81,11 @@ def turns(backend: Backend) -> Turns:
 @pytest.fixture
 def log(backend: Backend) -> Log:
     return backend.stores.log
+
+
+@pytest.fixture
+def labels(backend: Backend) -> ChatLabels:
+    return backend.stores.labels
 
 
 @pytest.fixture
@@ -1211,3 +1219,53 @@ async def test_nothing_is_taken_over_in_a_chat_that_was_forgotten(turns: Turns) 
     recovery = dataclasses.replace(turn(R2), origin=R1)
     assert isinstance(await turns.begin(recovery, repeatable=False, over=R1), Busy)
     assert await turns.latest(CHAT) is None
+
+
+# Labels of chats
+
+
+async def test_chat_that_nobody_labelled_has_an_empty_label(labels: ChatLabels) -> None:
+    assert await labels.get(CHAT, ANN) == ChatLabel()
+    assert await labels.of_owner(ANN) == {}
+
+
+async def test_changes_of_a_label_keep_what_they_do_not_name(labels: ChatLabels) -> None:
+    assert await labels.change(CHAT, ANN, ChatChange(title="花子")) == ChatLabel("花子")
+    assert await labels.change(CHAT, ANN, ChatChange(archived=True)) == ChatLabel("花子", True)
+    assert await labels.change(CHAT, ANN, ChatChange(title="")) == ChatLabel("", True)
+    assert await labels.change(CHAT, ANN, ChatChange()) == ChatLabel("", True)
+    assert await labels.change(CHAT, ANN, ChatChange("x", archived=False)) == ChatLabel("x")
+    assert await labels.get(CHAT, ANN) == ChatLabel("x")
+
+
+async def test_change_of_nothing_labels_nothing(labels: ChatLabels) -> None:
+    assert await labels.change(CHAT, ANN, ChatChange()) == ChatLabel()
+
+
+async def test_labels_are_each_users_own(labels: ChatLabels) -> None:
+    await labels.change(CHAT, ANN, ChatChange(title="Ann's"))
+    await labels.change(OTHER_CHAT, ANN, ChatChange(archived=True))
+    await labels.change(CHAT, BOB, ChatChange(title="Bob's"))
+    assert await labels.of_owner(ANN) == {
+        CHAT: ChatLabel("Ann's"),
+        OTHER_CHAT: ChatLabel("", True),
+    }
+    assert await labels.get(CHAT, BOB) == ChatLabel("Bob's")
+
+
+async def test_forgotten_label_is_empty_and_others_stay(labels: ChatLabels) -> None:
+    for owner in (ANN, BOB):
+        await labels.change(CHAT, owner, ChatChange(title="x"))
+    await labels.forget(CHAT, ANN)
+    await labels.forget(OTHER_CHAT, ANN)
+    assert await labels.get(CHAT, ANN) == ChatLabel()
+    assert await labels.of_owner(ANN) == {}
+    assert await labels.get(CHAT, BOB) == ChatLabel("x")
+
+
+async def test_label_is_renamed_and_archived_at_the_same_time(labels: ChatLabels) -> None:
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            change = ChatChange(title="both") if number % 2 else ChatChange(archived=True)
+            tasks.start_soon(labels.change, CHAT, ANN, change)
+    assert await labels.get(CHAT, ANN) == ChatLabel("both", True)

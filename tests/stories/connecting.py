@@ -35,17 +35,22 @@ class Connect:
         chat_id: str | None = None,
         resume: bool = False,
         prepare: Prepared = "all",
+        browser: bool = False,
+        query: str = "",
+        always_valid: bool = True,
     ) -> StockChat:
         """Open a page of a chat."""
         api = socket_url(stage.url, self.socket) if self.socket else f"{stage.url}/api/chat"
         return StockChat(
-            api,
+            f"{api}{query}",
             self.sdk,
             socket=bool(self.socket),
             auto=auto,
             chat_id=chat_id,
             resume=resume,
             prepare=prepare,
+            browser=browser,
+            always_valid=always_valid,
         )
 
     def __str__(self) -> str:

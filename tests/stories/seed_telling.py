@@ -20,6 +20,9 @@ SeedRoute: TypeAlias = Literal["stream", "envelope"]
 SEED_ROUTES: tuple[SeedRoute, ...] = ("stream", "envelope")
 
 
+_ENDS = {"finish", "error", "abort", "refused"}
+
+
 class SeedTeller(Teller):
     """Asks on `POST /stream`, or on `WS /live`."""
 
@@ -64,7 +67,8 @@ class SeedTeller(Teller):
         if self._envelope is None:
             return
         heard = self._envelope.heard
-        turns = {each["messageId"] for each in heard if each != DONE and each["type"] == "start"}
+        chunks = [each for each in heard if each != DONE]
+        turns = {each["messageId"] for each in chunks if each["type"] == "start"}
         while heard.count(DONE) < len(turns):
             assert await self._envelope.next() == DONE
         assert heard.count(DONE) == len(turns)
@@ -79,12 +83,12 @@ class SeedTeller(Teller):
         await self._reply(self._envelope, running)
         self._reading -= 1
         first = running.chunks[0]
-        refused = first["type"] == "error"
-        self.replies.append(first["errorText"] if refused else running.chunks)
-        running.end(first["errorText"] if refused else "")
+        refused = first["message"] if first["type"] == "refused" else ""
+        self.replies.append(refused or running.chunks)
+        running.end(refused)
 
     async def _reply(self, envelope: Envelope, running: Running) -> Running:
-        while not running.chunks or running.chunks[-1]["type"] not in {"finish", "error", "abort"}:
+        while not running.chunks or running.chunks[-1]["type"] not in _ENDS:
             while (heard := await envelope.next()) == DONE:
                 pass
             running.add(heard)

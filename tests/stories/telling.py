@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from support.chunk_schema import check_chunk
 from support.joining import joined
 from support.socket import Socket, opened
 from support.stage import Answered, Stage, user_message
@@ -41,6 +42,7 @@ class Running:
     more: anyio.Event = field(default_factory=anyio.Event)
 
     def add(self, chunk: dict[str, Any]) -> None:
+        check_chunk(chunk)
         self.chunks.append(chunk)
         self._tell()
 
@@ -146,7 +148,7 @@ class Teller:
         async with self.stage.http.stream("POST", self.path, json=dict(body)) as response:
             if response.status_code != 200:
                 await response.aread()
-                running.end(response.json()["error"]["message"])
+                running.end(response.text)
                 return
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):
@@ -195,13 +197,18 @@ class _Names:
 
     def of(self, value: object) -> object:
         if isinstance(value, dict):
-            return {key: self.of(item) for key, item in value.items()}
+            return {key: self.of(_timeless(key, item)) for key, item in value.items()}
         if isinstance(value, list):
             return [self.of(item) for item in value]
         if isinstance(value, str):
             text = self._names.get(value, value)
             return _ERROR.sub("error <id>", _TIME.sub("<time>", text))
         return value
+
+
+def _timeless(key: str, value: object) -> object:
+    """Return a field without the time that it tells, if it does as a number."""
+    return "<time>" if key == "createdAt" and isinstance(value, int) else value
 
 
 def plain(replies: list[Chunks | str]) -> str:

@@ -57,6 +57,13 @@ async def test_text_arrives_as_one_message(stage: Stage, connect: Connect) -> No
     assert state.requests == 1
 
 
+async def test_a_refusal_is_shown_as_a_sentence(stage: Stage, connect: Connect) -> None:
+    await stage.say("theirs", "hi", **{"x-user": "bob"})
+    async with connect(stage, chat_id="theirs") as chat:
+        refused = await chat.send("hi")
+    assert (refused.status, refused.error) == ("error", "No such chat.")
+
+
 async def test_thoughts_arrive_as_reasoning(stage: Stage, connect: Connect) -> None:
     async with connect(stage) as chat:
         state = await chat.send("think")
@@ -351,7 +358,9 @@ async def test_a_late_answer_shows_the_real_outcome(
         await stage.http.post(f"/api/approvals/{asked.open_approvals[0]}", json={"approved": False})
         state = await (chat.approve if late else chat.deny)(asked.open_approvals[0])
     one_assistant_message(state)
-    assert tool_states(state) == ["output-denied"]
+    # A part that holds an approval cannot be a denied one: the AI SDK would call it invalid.
+    assert tool_states(state) == ["output-error" if late else "output-denied"]
+    assert not late or state.tool_parts[0]["errorText"] == "User denied execution"
     assert state.text.endswith("Result told.")
     assert stage.payments == []
     assert state.requests == 2

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
 
+from support.chunk_schema import check_chunk
 from support.stage import user_message
 
 __all__ = ["Frame", "Socket", "chunks_of", "opened", "socket_url"]
@@ -74,7 +75,10 @@ class Socket:
                         return self.unread.pop(index)
                 text = await self.connection.recv()
                 assert isinstance(text, str), "a binary frame kills a stock client"
-                self.unread.append(json.loads(text))
+                heard = json.loads(text)
+                if heard["type"] == "chunk":
+                    check_chunk(heard["chunk"])
+                self.unread.append(heard)
 
     async def all(self, request_id: str) -> list[Frame]:
         """Return the frames of a request up to its last."""

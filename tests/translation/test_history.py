@@ -324,12 +324,20 @@ def test_card_is_only_added_to_calls_the_ledger_knows() -> None:
 
 
 def test_chat_is_what_was_said_and_what_answered_it() -> None:
-    messages = messages_of([said(text("hi")), event(text("Hello"))], [], Audience())
+    events = [said(text("hi")), event(text("Hello"))]
+    metadata = {"createdAt": int(events[0].timestamp * 1000)}
+    messages = messages_of(events, [], Audience())
     assert [message.to_json() for message in messages] == [
-        {"id": "user-e-1", "role": "user", "parts": [{"type": "text", "text": "hi"}]},
+        {
+            "id": "user-e-1",
+            "role": "user",
+            "metadata": metadata,
+            "parts": [{"type": "text", "text": "hi"}],
+        },
         {
             "id": "msg-e-1",
             "role": "assistant",
+            "metadata": metadata,
             "parts": [{"type": "step-start"}, {"type": "text", "text": "Hello", "state": "done"}],
         },
     ]

@@ -410,6 +410,58 @@ def test_output_of_an_approved_call_may_look_like_a_decision() -> None:
     assert told == Answers((Output(ApprovalId("ask3"), {"approved": True}),))
 
 
+# Answers as parts of a user's message, as the tests of ADR 0010 send them
+
+
+def said_by_user(*parts: JsonObject) -> JsonObject:
+    return {"role": "user", "parts": list(parts)}
+
+
+def approval_part(approval_id: str, approved: JsonValue) -> JsonObject:
+    return {
+        "type": "tool-adk_request_confirmation",
+        "toolCallId": approval_id,
+        "toolName": "adk_request_confirmation",
+        "state": "approval-responded",
+        "approval": {"id": approval_id, "approved": approved},
+    }
+
+
+def test_a_users_message_may_hold_the_answer_as_a_part() -> None:
+    assert read(said_by_user(approval_part("adk-1", True))) == Answers((APPROVE,))
+    assert read(said_by_user(responded("c1", "adk-1", True))) == Answers((APPROVE,))
+
+
+def test_a_users_message_may_hold_approval_and_output_as_parts() -> None:
+    output = item("c3", None, HERE)
+    for parts in ((approval_part("ask3", True), output), (output, approval_part("ask3", True))):
+        assert read(said_by_user(*parts), held=[LOCATE]) == BOTH
+
+
+def test_an_answer_beside_words_comes_before_them() -> None:
+    text: JsonObject = {"type": "text", "text": "and hurry"}
+    said = read(said_by_user(approval_part("adk-1", True), text))
+    assert isinstance(said, Say)
+    assert said.answers == (APPROVE,)
+
+
+def test_parts_of_a_users_message_are_as_strict_as_any_answer() -> None:
+    assert refusal(said_by_user(approval_part("adk-9", True))).code == "unknown_call"
+    assert refusal(said_by_user(approval_part("adk-1", "yes"))).code == "not_a_boolean"
+    assert refusal(said_by_user(approval_part("c1", True))).code == "mixed_ids"
+    assert refusal(said_by_user(item("c3", None, HERE)), held=[LOCATE]).code == "not_approved"
+    asked = tool("adk_request_confirmation", "adk-1", "input-available")
+    assert refusal(said_by_user(asked)).code == "nothing_to_answer"
+
+
+def test_only_a_part_of_the_assistants_message_shows_an_output_already() -> None:
+    done = tool("change_bgm", "c4", "output-available", output=1)
+    ways = [assistant(done), said_by_user(done), result("c4", "change_bgm", 1)]
+    read_ways = [read(way, held=[BGM]) for way in ways]
+    shown = [told.answers[0] for told in read_ways if isinstance(told, Answers)]
+    assert [isinstance(one, Output) and one.is_shown for one in shown] == [True, False, False]
+
+
 @pytest.mark.parametrize(
     "message",
     [

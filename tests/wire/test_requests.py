@@ -79,6 +79,17 @@ def test_parent_is_a_message_the_beginning_or_not_said(
     assert parse_request({"messages": [HELLO], **parent}).parent_id == read
 
 
+@pytest.mark.parametrize("body", ["hello", {"prompt": "hello"}, {"prompt": "hello", "x": 1}])
+def test_prompt_is_a_new_message_of_the_user(body: JsonValue) -> None:
+    (message,) = parse_request(body).messages
+    assert (message.role, message.text, message.id) == ("user", "hello", "")
+
+
+def test_prompt_may_name_its_chat_and_gives_way_to_messages() -> None:
+    request = parse_request({"id": "chat", "prompt": "bye", "messages": [HELLO]})
+    assert (request.chat_id, request.messages[0].text) == ("chat", "hello")
+
+
 @pytest.mark.parametrize("message_id", ["", None, 7])
 def test_message_id_that_is_no_text_names_no_message(message_id: JsonValue) -> None:
     assert parse_request({"messages": [HELLO], "messageId": message_id}).message_id is None
@@ -89,7 +100,10 @@ def test_message_id_that_is_no_text_names_no_message(message_id: JsonValue) -> N
     [
         (None, "bad_request"),
         ([HELLO], "bad_request"),
-        ("hello", "bad_request"),
+        (7, "bad_request"),
+        ({"prompt": 7}, "bad_prompt"),
+        ({"prompt": None}, "bad_prompt"),
+        ({"prompt": "hello", "messages": []}, "no_messages"),
         ({}, "no_messages"),
         ({"messages": []}, "no_messages"),
         ({"messages": "hello"}, "no_messages"),

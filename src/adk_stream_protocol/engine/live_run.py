@@ -8,6 +8,7 @@ the run ends, and the answer is given to another.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import math
 from collections import deque
@@ -27,11 +28,12 @@ from websockets.exceptions import ConnectionClosed
 from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.engine.live_joining import read_ahead
 from adk_stream_protocol.engine.live_queue import LiveQueue
-from adk_stream_protocol.engine.turn_names import TurnNames
+from adk_stream_protocol.engine.turn_names import TurnNames, now
 from adk_stream_protocol.errors import NotRunning, ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import SteeringMessage
 from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn, sound_of
 
 __all__ = ["LiveLimits", "LiveRun", "run_has_ended"]
@@ -283,6 +285,8 @@ class LiveRun:
             if not begins_turn(event):
                 return
             self._is_unasked = True
+            began = self.names.created_at or now()
+            self._take_names(dataclasses.replace(self.names, created_at=began))
             if not self._in_turn:
                 self._spoke(self)
         runs = bool(self.scope.running)
@@ -377,6 +381,25 @@ class LiveRun:
         self.queue.send_content(content)
         self.scope.said = content
 
+    def hear(self, message: SteeringMessage) -> bool:
+        """Give the model what the user typed into the turn that runs; False: it is over."""
+        if self._end is None or self.is_over:
+            return False
+        self.scope.unstored.append(message)
+        self.queue.send_content(message.content)
+        self._end.expect_answer()
+        return True
+
+    @property
+    def may_be_over(self) -> bool:
+        """Whether the turn has ended if the model does not answer what it was told meanwhile."""
+        return self._end is not None and self._end.is_doubtful
+
+    def conclude(self) -> None:
+        """End the turn that is followed: what comes next is another."""
+        self._end = None
+        self._take_names(TurnNames.new())
+
     def take(self) -> None:
         """Keep it from ending by itself while a turn that is to follow it is prepared."""
         self._taken_until = anyio.current_time() + _TAKEN
@@ -419,6 +442,7 @@ class LiveRun:
     def _take_names(self, names: TurnNames) -> None:
         self.names = names
         self.scope.holder = names.reply_id
+        self.scope.origin = names.origin
         self.scope.live = names.ids()
 
     def enter(self) -> None:

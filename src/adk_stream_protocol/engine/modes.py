@@ -58,7 +58,13 @@ class Modes:
         # What a live run knows of the session is outdated from here on, and it may have left more.
         if await self.lives.end(draft.chat_id):
             session = None
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id, session=session)
+        scope = RunScope(
+            draft.owner,
+            draft.chat_id,
+            holder=draft.reply_id,
+            origin=draft.origin,
+            session=session,
+        )
         return scope, [self._unary(scope, content, past, draft) for content in contents]
 
     def _unary(
@@ -76,6 +82,7 @@ class Modes:
                     message=past.message_id,
                     # Of all that make up for one reply: what is stored is the request's.
                     reply=draft.origin or draft.reply_id,
+                    created_at=past.began_at,
                 ),
             ),
         )
@@ -88,4 +95,5 @@ def _names(draft: Draft, past: PastTurn) -> TurnNames:
         user_message_id=past.user_message_id,
         invocation_id=past.invocation_id or InvocationId(f"e-{uuid.uuid4()}"),
         origin=draft.origin,
+        created_at=past.began_at,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,9 +17,11 @@ from google.genai import types
 
 from adk_stream_protocol.engine.draft import ANSWERS, BARE, REGENERATE, Draft
 from adk_stream_protocol.engine.modes import Modes
+from adk_stream_protocol.engine.repeated_answers import still_awaited
+from adk_stream_protocol.engine.reply import Shown
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
-from adk_stream_protocol.engine.turn_names import TurnNames
+from adk_stream_protocol.engine.turn_names import TurnNames, now
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope
@@ -30,10 +32,10 @@ from adk_stream_protocol.identifiers import (
     MessageId,
     UserId,
 )
-from adk_stream_protocol.lifecycle import CallState, HeldCall
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import AgentRun, Log, RunMode, Turns
 from adk_stream_protocol.translation.branches import Branch, regenerated, said_at
-from adk_stream_protocol.translation.cards import call_answered, call_held
+from adk_stream_protocol.translation.cards import call_answered, call_held, input_released
 from adk_stream_protocol.translation.contents import (
     ContentLimits,
     answers_content,
@@ -44,22 +46,19 @@ from adk_stream_protocol.translation.events import EventTranslator, TranslationO
 from adk_stream_protocol.translation.history import (
     PastTurn,
     past_turns,
+    reply_of,
     retell,
     stamp,
+    steering_in,
     unanswered,
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
 from adk_stream_protocol.translation.rewinds import RewindNote
-from adk_stream_protocol.wire.chunks import (
-    FinishChunk,
-    FinishStepChunk,
-    StartChunk,
-    StartStepChunk,
-)
-from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.values import JsonValue, digest, jsonable
+from adk_stream_protocol.wire.chunks import AbortChunk, FinishChunk, StartChunk
+from adk_stream_protocol.wire.entries import AnswersStep, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, digest, jsonable
 
-__all__ = ["Preparation", "by_lane"]
+__all__ = ["Preparation", "by_lane", "due_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,7 @@ class Preparation:
         mode: RunMode | None = None,
         *,
         is_new: bool = False,
+        request: JsonObject | None = None,
     ) -> Draft:
         """Draft the answer to a user's message.
 
@@ -94,6 +94,7 @@ class Preparation:
             owner: whose it is.
             mode: how the agent runs.
             is_new: whether the chat had no session a moment ago.
+            request: the request itself, if it may wait for its chat.
 
         Raises:
             ClientFault: the message is empty, too large, or holds a file that is not allowed.
@@ -113,12 +114,19 @@ class Preparation:
             prepare=partial(self._prepare_say, said, content, is_new),
             rewinds=said.edits,
             mode=mode,
+            request=request,
         )
 
     async def regenerate(
-        self, asked: Regenerate, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
+        self,
+        asked: Regenerate,
+        chat_id: ChatId,
+        owner: UserId,
+        mode: RunMode | None = None,
+        *,
+        request: JsonObject | None = None,
     ) -> Draft:
-        """Draft another answer to a message."""
+        """Draft another answer to a message; `request` may wait for its chat."""
         named: list[JsonValue] = [asked.message_id, asked.parent_id]
         if asked.message is not None:
             named += [asked.message.id, said_text(asked.message)]
@@ -130,6 +138,7 @@ class Preparation:
             repeatable=await self._may_repeat(asked, chat_id, owner),
             rewinds=True,
             mode=mode,
+            request=request,
         )
 
     async def _may_repeat(self, asked: Regenerate, chat_id: ChatId, owner: UserId) -> bool:
@@ -190,26 +199,49 @@ class Preparation:
         return [StartChunk(turn.message_id), *told[since:]]
 
     async def standing(
-        self, call: HeldCall, owner: UserId, *, again: Sequence[HeldCall] = ()
+        self,
+        call: HeldCall,
+        owner: UserId,
+        verdicts: Mapping[ApprovalId, bool],
+        *,
+        again: Sequence[HeldCall] = (),
     ) -> list[Entry]:
         """Return how a call stands whose continuation waits for more answers.
 
         Args:
             call: the call.
             owner: whose it is.
+            verdicts: what the reader just decided: it has not been told to run these calls.
             again: the calls to ask for again, because their answer did not end the wait.
         """
         turn = await self._past(call.chat_id, owner, call.invocation_id)
+        siblings = await self._siblings(call)
+        answered = Shown(verdicts=verdicts).seen(
+            dataclasses.replace(call_answered(row), waits=True)
+            for row in siblings
+            if row.decided_at is not None
+        )
+        # After the answers, in the step of the call: in another, it would be another part.
+        released = [
+            input_released(row)
+            for row in siblings
+            if row.approval_id in verdicts and row.awaits_browser
+        ]
+        told: list[Entry] = [*answered, *map(call_held, again)]
+        if not any(row.state is CallState.PENDING for row in siblings):
+            # Only outputs are awaited.
+            told = [AnswersStep(begins=True), *told, AnswersStep(begins=False)]
+        return [StartChunk(turn.message_id), *told, *released, FinishChunk("tool-calls")]
+
+    async def refusal(self, call: HeldCall, owner: UserId) -> list[Entry]:
+        """Return what a client gets that answers the same again and again: what is awaited."""
+        turn = await self._past(call.chat_id, owner, call.invocation_id)
+        return [StartChunk(turn.message_id), still_awaited(await self._siblings(call))]
+
+    async def _siblings(self, call: HeldCall) -> list[HeldCall]:
+        """Return the calls that are answered together with one, itself included."""
         calls = await self.ledger.calls.of_chat(call.chat_id)
-        siblings = [row for row in calls if row.invocation_id == call.invocation_id]
-        answered = [call_answered(row) for row in siblings if row.decided_at is not None]
-        finish = FinishChunk("tool-calls")
-        if any(row.state is CallState.PENDING for row in siblings):
-            return [StartChunk(turn.message_id), *answered, *map(call_held, again), finish]
-        # Only outputs are awaited. Without a new step the stock helper finds every approval
-        # answered and sends again, for ever.
-        step: list[Entry] = [StartStepChunk(), *answered, FinishStepChunk()]
-        return [StartChunk(turn.message_id), *step, finish]
+        return [row for row in calls if row.invocation_id == call.invocation_id]
 
     # Turns
 
@@ -235,6 +267,9 @@ class Preparation:
         is_live = self.modes.lives.of(draft.chat_id) is not None
         session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
+        if draft.stopped:
+            # The answer that there is stays.
+            return self._stopped(draft)
         read = partial(user_content, limits=self.content_limits)
         branch = regenerated(asked, turns, read=read)
         return await self._prepare_branch(branch, session, draft, is_live=is_live)
@@ -264,6 +299,7 @@ class Preparation:
             calls = [call for call in calls if call.request_id in known]
         answers = [answers_content(own) for own in by_lane(calls)]
         scope, runs = await self.modes.runs(draft, turn, answers)
+        scope.due = due_calls(calls)
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
     async def settle(self, draft: Draft, turn: Turn) -> None:
@@ -338,15 +374,42 @@ class Preparation:
             session: the chat's session as it is, if it was read for this turn.
         """
         message = message or MessageId(f"msg-{uuid.uuid4()}")
-        translator = EventTranslator(message, self.options)
-        past = PastTurn(InvocationId(""), message, user_message, live=live)
+        past = PastTurn(InvocationId(""), message, user_message, live=live, created_at=now())
+        translator = EventTranslator(message, self.options, created_at=past.created_at)
         scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
-        return self.turn(draft, translator, opening, scope=scope, runs=runs)
+        turn = self.turn(draft, translator, opening, scope=scope, runs=runs)
+        mode = "" if scope.live is None else "live"
+        marks = stamp(user_message=user_message, message=message, reply=draft.carries, mode=mode)
+        turn.keep_message = partial(self._keep_message, draft, content, marks)
+        return turn
+
+    async def _keep_message(
+        self, draft: Draft, content: types.Content, marks: dict[str, object]
+    ) -> None:
+        """Store what the user said in a turn that ADK never came to run."""
+        events = await self.sessions.events(draft.chat_id, draft.owner)
+        if any(reply_of(event) == draft.carries for event in events):
+            return
+        said = Event(
+            author="user",
+            invocation_id=f"e-{uuid.uuid4()}",
+            content=content,
+            custom_metadata=marks,
+        )
+        await self.sessions.append(draft.chat_id, draft.owner, said)
+
+    def _stopped(self, draft: Draft) -> Turn:
+        """Return a turn that was stopped before it could change anything."""
+        translator = EventTranslator(MessageId(""), self.options)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        turn = self.turn(draft, translator, [OwnBegins(), AbortChunk()], scope=scope)
+        turn.told = True
+        return turn
 
     async def prepare_spoken(self, names: TurnNames, draft: Draft) -> Turn:
         """Return a turn in which someone speaks already."""
-        translator = EventTranslator(names.message_id, self.options)
+        translator = EventTranslator(names.message_id, self.options, created_at=names.created_at)
         scope, runs = self.modes.lives.spoken(draft.chat_id, names)
         opening = [OwnBegins(), *translator.begin()]
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
@@ -373,6 +436,11 @@ class Preparation:
                 stamp=dict(like.custom_metadata or {}),
             )
 
+        async def steering_stored() -> Collection[str]:
+            events = await self.sessions.events(draft.chat_id, draft.owner)
+            # Not what was taken back.
+            return steering_in(event for past in past_turns(events) for event in past.events)
+
         return Turn(
             reply_id=draft.reply_id,
             translator=translator,
@@ -383,6 +451,7 @@ class Preparation:
             runs=runs,
             opening=opening,
             keep_text=keep_text,
+            steering_stored=steering_stored,
         )
 
     async def _rewind_for(self, branch: Branch, draft: Draft) -> None:
@@ -476,6 +545,15 @@ def by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
     for call in calls:
         lanes.setdefault(call.lane, []).append(call)
     return list(lanes.values())
+
+
+def due_calls(calls: Iterable[HeldCall]) -> set[str]:
+    """Return the calls that run on the server once ADK has their approvals."""
+    return {
+        call.call_id
+        for call in calls
+        if call.state is CallState.APPROVED and call.kind is CallKind.TOOL
+    }
 
 
 def _hash(content: types.Content) -> str:

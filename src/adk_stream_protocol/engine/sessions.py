@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.events.event import Event
 from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.session import Session
 from google.genai import types
 
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId, InvocationId, UserId
+from adk_stream_protocol.ports import ChatLabel
 
 __all__ = ["OWN_STATE", "ChatInfo", "Sessions", "rewind_metadata"]
 
@@ -41,6 +43,11 @@ class ChatInfo:
     title: str
     created_at: float
     updated_at: float
+    archived: bool = False
+
+    def labelled(self, label: ChatLabel) -> ChatInfo:
+        """Return the chat as a person has labelled it."""
+        return replace(self, title=label.title or self.title, archived=label.archived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +92,29 @@ class Sessions:
             raise NotFound("No such chat.", code="unknown_chat")
         return _info(session), session.events
 
+    async def info(self, chat_id: ChatId, owner: UserId) -> ChatInfo:
+        """Return the chat, without reading its events.
+
+        Raises:
+            NotFound: there is no such chat of this user's.
+        """
+        session = await self.runner.session_service.get_session(
+            app_name=self.runner.app_name,
+            user_id=owner,
+            session_id=chat_id,
+            config=GetSessionConfig(num_recent_events=0),
+        )
+        if session is None:
+            raise NotFound("No such chat.", code="unknown_chat")
+        return _info(session)
+
     async def all_of(self, owner: UserId) -> list[ChatInfo]:
-        """Return a user's chats, newest first."""
+        """Return a user's chats, newest first, and in the same order each time."""
         found = await self.runner.session_service.list_sessions(
             app_name=self.runner.app_name, user_id=owner
         )
         infos = [_info(session) for session in found.sessions]
-        return sorted(infos, key=lambda info: info.updated_at, reverse=True)
+        return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
     async def rewind(
         self,
@@ -136,6 +159,7 @@ class Sessions:
                 branch=like.branch,
                 content=types.Content(role="model", parts=[types.Part(text=text)]),
                 interrupted=like.interrupted,
+                model_version=like.model_version,
                 custom_metadata=dict(stamp),
             ),
         )

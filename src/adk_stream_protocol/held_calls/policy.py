@@ -152,6 +152,11 @@ class Policy:
         rule = self.rule(tool_name)
         return rule.browser and not rule.approval
 
+    def runs_in_browser_after_approval(self, tool_name: str) -> bool:
+        """Whether the client runs the tool once a person has approved the call."""
+        rule = self.rule(tool_name)
+        return rule.browser and rule.approval
+
     def with_rules_of(self, agent: object) -> Policy:
         """Return a policy that also knows, by name, the rules that the agents' tools carry."""
         own: dict[str, ToolRule] = {}

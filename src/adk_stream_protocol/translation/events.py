@@ -25,6 +25,7 @@ from adk_stream_protocol.translation.metadata import (
     ABORTED,
     Sources,
     Usage,
+    created_metadata,
     finish_reason_of,
     is_failure,
 )
@@ -34,7 +35,6 @@ from adk_stream_protocol.translation.tool_calls import ToolCalls, is_code
 from adk_stream_protocol.wire.chunks import (
     AbortChunk,
     Chunk,
-    DataChunk,
     ErrorChunk,
     FinishChunk,
     FinishReason,
@@ -43,7 +43,19 @@ from adk_stream_protocol.wire.chunks import (
     ReasoningStartChunk,
     StartChunk,
     StartStepChunk,
+    SteeringMessageChunk,
     TextStartChunk,
+)
+from adk_stream_protocol.wire.data_parts import (
+    AgentData,
+    ArtifactData,
+    CredentialData,
+    ObjectData,
+    OutputData,
+    StateData,
+    TranscriptionData,
+    WidgetData,
+    data_chunk,
 )
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, jsonable
@@ -68,6 +80,8 @@ class TranslationOptions:
     """Keys of an event's custom metadata that are merged into the message's."""
     show_transfers: bool = False
     """True: show `transfer_to_agent` as a tool call too, not just the change of agent."""
+    show_model: bool = True
+    """True: the message's metadata names the model that answered, if the model says its name."""
 
 
 @dataclass(slots=True)
@@ -84,6 +98,8 @@ class EventTranslator:
 
     message_id: str
     options: TranslationOptions = field(default_factory=TranslationOptions)
+    created_at: int | None = None
+    """When the message began, in milliseconds since the epoch; None: not known."""
     usage: Usage = field(default_factory=Usage)
     aborted: bool = False
     """ADK says the run was stopped."""
@@ -91,6 +107,8 @@ class EventTranslator:
     """An event reported that the run broke."""
     interrupted: bool = False
     """The user spoke while the model did."""
+    model: str | None = None
+    """The model that answered last; None: none has, or it does not say its name."""
     _blocks: TextBlocks = field(default_factory=TextBlocks)
     _sources: Sources = field(default_factory=Sources)
     _tools: ToolCalls = field(default_factory=ToolCalls)
@@ -115,7 +133,7 @@ class EventTranslator:
 
     def begin(self) -> Iterator[Entry]:
         """Yield the start of a reply: the first, or one that continues the message."""
-        yield StartChunk(self.message_id)
+        yield StartChunk(self.message_id, created_metadata(self.created_at))
 
     def feed(self, event: Event) -> Iterable[Entry]:
         """Return what an event adds to the message; what the user says is only shown, not kept."""
@@ -213,6 +231,13 @@ class EventTranslator:
         yield chunk
         self._step_over = True
 
+    def steer(self, message: SteeringMessageChunk) -> Iterator[Entry]:
+        """Yield what the user said into the turn, before the step that answers it."""
+        if not self._blocks.is_open():
+            # Else a live model was speaking, and what it says goes on around it.
+            yield from self._close_step()
+        yield message
+
     def close(self) -> Iterator[Entry]:
         """Yield the ends of what is open, so that the reply may end or pause here."""
         yield from self._blocks.close_all()
@@ -270,6 +295,7 @@ class EventTranslator:
         self.failed = self.failed or is_failure(event)
         if not event.partial and event.usage_metadata is not None:
             self.usage.add(event.usage_metadata)
+        self.model = event.model_version or self.model
         told = event.custom_metadata or {}
         for key in self.options.metadata_keys & told.keys():
             self._metadata[key] = jsonable(told[key])
@@ -280,7 +306,7 @@ class EventTranslator:
         first, self._agent = not self._agent, event.author
         if not first and not event.branch:
             yield from self._step()
-            yield DataChunk("adk-agent", {"agent": event.author})
+            yield data_chunk(AgentData(event.author))
 
     def _part(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
         if part.function_call is not None:
@@ -311,8 +337,8 @@ class EventTranslator:
         """Yield what was understood of the user's voice so far."""
         heard = event.input_transcription
         if heard is not None and heard.text:
-            told: JsonObject = {"side": "input", "text": heard.text, "final": not event.partial}
-            yield DataChunk("adk-transcription", told, transient=True)
+            part = TranscriptionData("input", heard.text, final=not event.partial)
+            yield data_chunk(part, transient=True)
 
     def _spoken(self, event: Event, lane: Lane) -> Iterator[Entry]:
         """Yield the words of what the model says aloud: they are the answer's text."""
@@ -408,11 +434,8 @@ class EventTranslator:
         if held is None:
             return
         if held.kind == "credential":
-            yield DataChunk(
-                "adk-credential",
-                {"id": held.approval_id, "authUri": authorization_uri(held)},
-                id=held.approval_id,
-            )
+            request = CredentialData(held.approval_id, authorization_uri(held))
+            yield data_chunk(request, part_id=held.approval_id)
             waiting = as_text(as_object(held.input).get("functionCallId"))
             self._signing_in[held.call_id] = waiting
             self._tools.hide(held.call_id)
@@ -449,15 +472,15 @@ class EventTranslator:
     def _actions(self, event: Event) -> Iterator[Entry]:
         actions = event.actions
         for filename, version in (actions.artifact_delta or {}).items():
-            yield DataChunk("adk-artifact", {"filename": filename, "version": version}, id=filename)
+            yield data_chunk(ArtifactData(filename, version), part_id=filename)
         told = actions.state_delta or {}
         state = {key: told[key] for key in self.options.state_keys & told.keys()}
         if state:
-            yield DataChunk("adk-state", jsonable(state))
+            yield data_chunk(StateData(as_object(jsonable(state))))
         for widget in actions.render_ui_widgets or []:
-            yield DataChunk("adk-widget", jsonable(widget), id=widget.id)
+            yield data_chunk(WidgetData(as_object(jsonable(widget))), part_id=widget.id)
         if actions.set_model_response is not None:
-            yield DataChunk("adk-object", jsonable(actions.set_model_response))
+            yield data_chunk(ObjectData(jsonable(actions.set_model_response)))
 
     def _output(self, event: Event, lane: Lane) -> Iterator[Entry]:
         path = event.node_info.path
@@ -472,13 +495,16 @@ class EventTranslator:
             yield from self._blocks.complete(lane, "text", event.output)
             yield from self._blocks.end_response(lane)
             return
-        yield DataChunk("adk-output", jsonable(event.output), id=path or None)
+        yield data_chunk(OutputData(jsonable(event.output)), part_id=path or None)
 
     def _finish_reason(self) -> FinishReason:
         return "tool-calls" if self.is_waiting else self._reason or "stop"
 
     def _finish_metadata(self) -> JsonValue:
-        metadata = dict(self._metadata)
+        metadata: dict[str, JsonValue] = {}
+        if self.options.show_model and self.model:
+            metadata["model"] = self.model
+        metadata |= self._metadata
         if self.usage.known:
             metadata["usage"] = self.usage.to_json()
         return metadata or None

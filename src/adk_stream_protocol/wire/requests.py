@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.identifiers import ChatId, MessageId
 from adk_stream_protocol.wire.messages import UIMessage, parse_message
+from adk_stream_protocol.wire.profiles import Profile
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
-__all__ = ["BEGINNING", "ChatRequest", "Trigger", "parse_chat_id", "parse_request"]
+__all__ = [
+    "BEGINNING",
+    "BusyPolicy",
+    "ChatRequest",
+    "Trigger",
+    "parse_busy",
+    "parse_chat_id",
+    "parse_profile",
+    "parse_request",
+]
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
+
+BusyPolicy: TypeAlias = Literal["interrupt", "queue", "steer", "reject"]
+"""What a request does to a reply that runs in its chat.
+
+`interrupt` stops it, `queue` waits for its end, `steer` joins it if it can and waits if it cannot,
+and `reject` is refused.
+"""
 
 BEGINNING: Final = MessageId("")
 """The parent of a message that begins its chat."""
@@ -36,6 +53,26 @@ class ChatRequest:
     """The message to continue, edit or regenerate; None for a new one."""
     parent_id: MessageId | None = None
     """The message after which the chat goes on, or `BEGINNING`; None: after its last."""
+    busy: BusyPolicy | None = None
+    """What it does to a reply that runs in its chat; None: what the settings say."""
+
+    def to_json(self) -> JsonObject:
+        """Return what `parse_request` reads the same request from, with its newest message only.
+
+        That is all that a request needs which says something or asks for another answer.
+        """
+        written: dict[str, JsonValue] = {}
+        if self.has_trigger:
+            written["trigger"] = self.trigger
+        if self.chat_id is not None:
+            written["id"] = self.chat_id
+        if self.message_id is not None:
+            written["messageId"] = self.message_id
+        if self.parent_id is not None:
+            written["parentId"] = self.parent_id or None
+        users = [message for message in self.messages if message.role == "user"]
+        written["messages"] = [message.to_json() for message in users[-1:]]
+        return written
 
 
 def parse_chat_id(value: str) -> ChatId:
@@ -51,15 +88,34 @@ def parse_chat_id(value: str) -> ChatId:
     return ChatId(value)
 
 
+def parse_profile(value: str | None) -> Profile | None:
+    """Return the profile that an address names; None: it names none.
+
+    Raises:
+        BadRequest: there is no such profile.
+    """
+    match value:
+        case None | "ai-sdk" | "adk":
+            return value
+        case _:
+            raise BadRequest('"profile" must be "ai-sdk" or "adk".', code="bad_parameter")
+
+
 def parse_request(body: JsonValue) -> ChatRequest:
     """Read a chat request.
+
+    `useCompletion` and `useObject` send a prompt instead of messages: an object with `prompt`, or
+    just a string.
 
     Raises:
         BadRequest: it has no message though it needs one, or a field is not what it must be.
     """
+    if isinstance(body, str):
+        body = {"prompt": body}
     if not isinstance(body, Mapping):
         raise BadRequest(
-            'The body must be an object with "messages" or "message".', code="bad_request"
+            'The body must be an object with "messages", "message" or "prompt".',
+            code="bad_request",
         )
     trigger = body.get("trigger", "submit-message")
     if trigger != "submit-message" and trigger != "regenerate-message":
@@ -77,6 +133,7 @@ def parse_request(body: JsonValue) -> ChatRequest:
     if chat_id is not None and not isinstance(chat_id, str):
         raise BadRequest('"id" must be a string: the chat\'s id.', code="bad_chat_id")
     message_id = as_text(body.get("messageId"))
+    busy = body.get("busy")
     return ChatRequest(
         chat_id=None if chat_id is None else parse_chat_id(chat_id),
         messages=tuple(parse_message(message) for message in messages),
@@ -84,7 +141,21 @@ def parse_request(body: JsonValue) -> ChatRequest:
         has_trigger="trigger" in body,
         message_id=MessageId(message_id) if message_id else None,
         parent_id=_parent_id(body),
+        busy=None if busy is None else parse_busy(busy),
     )
+
+
+def parse_busy(value: JsonValue) -> BusyPolicy:
+    """Return what a request does to a reply that runs.
+
+    Raises:
+        BadRequest: there is no such policy.
+    """
+    if value not in get_args(BusyPolicy):
+        raise BadRequest(
+            '"busy" must be "interrupt", "queue", "steer" or "reject".', code="bad_busy"
+        )
+    return cast("BusyPolicy", value)
 
 
 def _messages(body: JsonObject) -> Sequence[JsonValue]:
@@ -94,7 +165,16 @@ def _messages(body: JsonObject) -> Sequence[JsonValue]:
         return messages
     # What the AI SDK's documentation shows for servers that keep the history, as this one does.
     message = body.get("message")
+    if message is None and messages is None and "prompt" in body:
+        message = _prompted(body["prompt"])
     return [] if message is None else [message]
+
+
+def _prompted(prompt: JsonValue) -> JsonValue:
+    """Return a prompt as a user's message; it has no id, so it is a new one each time."""
+    if not isinstance(prompt, str):
+        raise BadRequest('"prompt" must be a string.', code="bad_prompt")
+    return {"role": "user", "parts": [{"type": "text", "text": prompt}]}
 
 
 def _parent_id(body: JsonObject) -> MessageId | None:
