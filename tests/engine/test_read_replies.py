@@ -81,3 +81,19 @@ async def test_of_too_many_the_oldest_are_forgotten() -> None:
     assert turn(0) not in read
     assert turn(1) in read
     assert turn(1000) in read
+
+
+async def test_what_is_read_while_others_are_stored_is_stored_next() -> None:
+    class Busy(Store):
+        async def note_read(self, turns: Collection[TurnRecord]) -> None:
+            if not self.noted:
+                read.note(turn(2))
+            await super().note_read(turns)
+
+    store = Busy()
+    read = ReadReplies(store)
+    read.note(turn(1))
+    await read.store()
+    assert (turn(1) in read, turn(2) in read) == (False, True)
+    await read.store()
+    assert store.noted == [["r1"], ["r2"]]

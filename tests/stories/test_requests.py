@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from stories.telling import ROUTES, Route, Teller, telling
@@ -333,3 +336,24 @@ async def test_a_regenerate_with_a_parent_answers_what_it_ends_with(
         await teller.ask(again(parentId=parent, messages=messages))
     assert prompt(stage) == ["hi"]
     assert await history(stage) == [("u1", "hi"), ("assistant", "Hello.")]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_a_branch_does_not_steer_the_reply_that_it_leaves(stage: Stage, route: Route) -> None:
+    async with telling(stage, route) as one, telling(stage, route) as other:
+        first = await ask(one, "hi", "u1")
+        asked = await ask(one, "pay slowly", "u2")
+        running = await one.begin_answering(asked, True)
+        with anyio.fail_after(60):
+            await anyio.to_thread.run_sync(stage.tool_started.wait)
+        # The turn will ask the model again: another message could go in front of that.
+        body = submitted("hello", "u3", parentId=first.message_id, busy="steer")
+        branch = await other.begin(body)
+        with anyio.fail_after(60):
+            while '"u3"' not in (await stage.http.get("/api/chats/c")).text:
+                await anyio.lowlevel.checkpoint()
+        stage.tool_may_end.set()
+        assert (await running.rest()).text == "Slowly told."
+        assert (await branch.rest()).text == "Hello again."
+    assert (stage.payments, prompt(stage)) == ([9], ["hi", "Hello.", "hello"])
+    assert [said for said, _ in await history(stage)] == ["u1", "assistant", "u3", "assistant"]

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adk_stream_protocol.errors import BadRequest, ClientFault, Conflict, NotFound
-from adk_stream_protocol.identifiers import MessageId
+from adk_stream_protocol.identifiers import MessageId, ReplyId
 from adk_stream_protocol.translation.branches import Branch, is_same, regenerated, said_at
 from adk_stream_protocol.translation.contents import ContentLimits, user_content
-from adk_stream_protocol.translation.history import PastTurn, past_turns, stamp
+from adk_stream_protocol.translation.history import PastTurn, past_turns, stamp, steering_stamp
 from adk_stream_protocol.translation.instructions import Regenerate, Say
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.requests import BEGINNING
@@ -155,6 +155,20 @@ def test_users_message_as_parent_stays_without_its_answer() -> None:
 def test_users_message_without_an_answer_stays_as_it_is() -> None:
     branch = say("new", "hello", chat("one", "two", unanswered=[1]), parent="u1")
     assert (taken_back(branch), branch.keeps) == (["u2"], None)
+
+
+def test_message_that_steered_a_turn_has_the_answer_of_that_turn() -> None:
+    marks = steering_stamp(MessageId("u1b"), ReplyId("r"))
+    turns = past_turns(
+        [
+            event(text("one"), author="user", invocation="e-1"),
+            event(text("and"), author="user", invocation="e-1", custom_metadata=marks),
+            event(text("Yes."), invocation="e-1"),
+            event(text("two"), author="user", invocation="e-2"),
+        ]
+    )
+    branch = say("new", "hello", turns, parent="u1b")
+    assert (branch.taken_back, branch.keeps) == (turns[1:], None)
 
 
 def test_known_message_with_a_parent_is_answered_at_the_earlier_of_both_places() -> None:

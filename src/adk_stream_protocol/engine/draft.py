@@ -58,6 +58,8 @@ class Draft:
     """The reply of the turn before, once the chat is taken; None: there was none."""
     rewinds: bool = False
     """Whether it takes back earlier turns, and with them what they answered."""
+    has_place: bool = False
+    """Whether it says where in its chat it stands, so that it cannot stand in a reply that runs."""
     request: JsonObject | None = None
     """The request itself, if it may wait for its chat; None: it may not."""
     waited: bool = False
@@ -89,7 +91,7 @@ class Draft:
             request=self.request,
             mode=self.mode or "unary",
             # Only what adds to the conversation can go into a reply that runs.
-            policy="queue" if policy == "steer" and self.rewinds else policy,
+            policy="queue" if policy == "steer" and (self.rewinds or self.has_place) else policy,
         )
 
     @property

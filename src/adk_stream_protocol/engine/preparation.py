@@ -105,7 +105,8 @@ class Preparation:
         key = f"{BARE}{key}" if said.is_bare else f"say:{key}"
         # The same message means something else if the request says where it stands.
         place: list[JsonValue] = [said.edits, said.replaces, said.parent_id]
-        if any(named not in {None, False} for named in place):
+        has_place = any(named not in {None, False} for named in place)
+        if has_place:
             key = f"{key}:{digest(place)}"
         return Draft(
             chat_id,
@@ -113,6 +114,7 @@ class Preparation:
             key=key,
             prepare=partial(self._prepare_say, said, content, is_new),
             rewinds=said.edits,
+            has_place=has_place,
             mode=mode,
             request=request,
         )

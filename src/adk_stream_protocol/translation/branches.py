@@ -16,7 +16,7 @@ from google.genai import types
 from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
 from adk_stream_protocol.identifiers import MessageId
 from adk_stream_protocol.translation.contents import has_words, said_text
-from adk_stream_protocol.translation.history import PastTurn
+from adk_stream_protocol.translation.history import PastTurn, steering_in
 from adk_stream_protocol.translation.instructions import Regenerate, Say
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.requests import BEGINNING
@@ -149,13 +149,15 @@ def _position(turns: Sequence[PastTurn], parent_id: MessageId | None) -> _Positi
         return _Position(0)
     index = _index_of(turns, parent_id)
     if index is None:
+        index = _index_of_steered(turns, parent_id)
+    if index is None:
         raise NotFound(
             '"parentId" names no message of this chat. Load the chat and send the id of one of its '
             "messages, null for its beginning, or leave it out to go on after the last.",
             code="unknown_message",
         )
     turn = turns[index]
-    if parent_id != turn.message_id and _is_answered(turn):
+    if parent_id == turn.user_message_id and _is_answered(turn):
         return _Position(index, turn)
     return _Position(index + 1)
 
@@ -164,6 +166,14 @@ def _index_of(turns: Sequence[PastTurn], message_id: MessageId) -> int | None:
     """Return which turn has a message, the user's or the assistant's."""
     for index, turn in enumerate(turns):
         if message_id in {turn.message_id, turn.user_message_id}:
+            return index
+    return None
+
+
+def _index_of_steered(turns: Sequence[PastTurn], message_id: MessageId) -> int | None:
+    """Return which turn a message was sent into while it ran: its answer is that turn's."""
+    for index, turn in enumerate(turns):
+        if message_id in steering_in(turn.events):
             return index
     return None
 
