@@ -20,7 +20,7 @@ SeedRoute: TypeAlias = Literal["stream", "envelope"]
 SEED_ROUTES: tuple[SeedRoute, ...] = ("stream", "envelope")
 
 
-_ENDS = {"finish", "error", "abort", "refused"}
+_ENDS = {"finish", "error", "abort"}
 
 
 class SeedTeller(Teller):
@@ -67,7 +67,9 @@ class SeedTeller(Teller):
         await self._envelope.write("interrupt")
         if not self._reading:
             # What becomes of a call that waited is told by itself.
-            self.replies.append((await self._reply(self._envelope, Running())).chunks)
+            running = Running()
+            await self._reply(self._envelope, running)
+            self.replies.append(running.chunks)
 
     async def check_ends(self) -> None:
         """Check that every turn on the socket had its one end."""
@@ -87,19 +89,20 @@ class SeedTeller(Teller):
             return
         await self._envelope.write("message", **body)
         self._reading += 1
-        await self._reply(self._envelope, running)
+        refusal = await self._reply(self._envelope, running)
         self._reading -= 1
-        first = running.chunks[0]
-        refused = first["message"] if first["type"] == "refused" else ""
-        self.replies.append(refused or running.chunks)
-        running.end(refused)
+        self.replies.append(refusal or running.chunks)
+        running.end(refusal)
 
-    async def _reply(self, envelope: Envelope, running: Running) -> Running:
+    async def _reply(self, envelope: Envelope, running: Running) -> str:
+        """Read a reply to its end; return why there is none, or nothing."""
         while not running.chunks or running.chunks[-1]["type"] not in _ENDS:
             while (heard := await envelope.next()) == DONE:
                 pass
+            if heard["type"] == "refused":
+                return str(heard["message"])
             running.add(heard)
-        return running
+        return ""
 
 
 def _confirmations(asked: Answered) -> list[str]:
