@@ -13,17 +13,12 @@ from typing import Any
 import anyio
 import pytest
 
-from stories.connecting import Connect
+from stories.connecting import PAGES, Connect
 from support.conformance import SDK_VERSIONS, ChatState, SdkVersion, StockChat
 from support.stage import Answered, Stage, staged
 
 pytestmark = pytest.mark.anyio
 
-PAGES = [
-    *(Connect(version) for version in SDK_VERSIONS),
-    Connect("ai7", socket="ws"),
-    Connect("ai6", socket="live"),
-]
 TELLS_VERDICTS = Connect("ai7")
 """With `?sdk=7` a stream carries `tool-approval-response`."""
 
