@@ -125,8 +125,8 @@ def parse_request(body: JsonValue) -> ChatRequest:
     messages = _messages(body)
     if not messages and (trigger != "regenerate-message" or body.get("messages")):
         raise BadRequest(
-            'The body needs "messages", a list with at least one message, or "message". Only a '
-            'request with "trigger": "regenerate-message" can do without.',
+            'The body needs "messages", a list with at least one message, or "message", or a text '
+            'as "prompt". Only a request with "trigger": "regenerate-message" can do without.',
             code="no_messages",
         )
     chat_id = body.get("id")
