@@ -32,6 +32,8 @@ class SeedTeller(Teller):
         super().__init__(stage, "stream", "c", None, tasks)
         self._envelope = envelope
         self._reading = 0
+        # How many messages were refused, each with an end of its own.
+        self._refused = 0
 
     async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
         items = [
@@ -78,9 +80,10 @@ class SeedTeller(Teller):
         heard = self._envelope.heard
         chunks = [each for each in heard if each != DONE]
         turns = {each["messageId"] for each in chunks if each["type"] == "start"}
-        while heard.count(DONE) < len(turns):
+        ends = len(turns) + self._refused
+        while heard.count(DONE) < ends:
             assert await self._envelope.next() == DONE
-        assert heard.count(DONE) == len(turns)
+        assert heard.count(DONE) == ends
         assert await self._envelope.is_silent()
 
     async def _read(self, body: Mapping[str, object], running: Running) -> None:
@@ -91,6 +94,10 @@ class SeedTeller(Teller):
         self._reading += 1
         refusal = await self._reply(self._envelope, running)
         self._reading -= 1
+        if refusal and not _is_aside(body):
+            # Whoever sent it reads a stream of its own.
+            assert await self._envelope.next() == DONE
+            self._refused += 1
         self.replies.append(refusal or running.chunks)
         running.end(refusal)
 
@@ -103,6 +110,11 @@ class SeedTeller(Teller):
                 return str(heard["message"])
             running.add(heard)
         return ""
+
+
+def _is_aside(body: Mapping[str, Any]) -> bool:
+    """Whether a message only answers, beside the stream of its turn."""
+    return any("content" in message for message in body.get("messages", ()))
 
 
 def _confirmations(asked: Answered) -> list[str]:
