@@ -88,9 +88,13 @@ def aftermath_of(turn: PastTurn, rows: Sequence[HeldCall]) -> Aftermath:
 def _since(events: Sequence[Event]) -> Sequence[Event]:
     """Return what came after the model last said something."""
     for at, event in reversed(list(enumerate(events))):
-        if event.content is not None and event.content.role == "model":
+        if event.content is not None and event.author != "user" and not _results(event):
             return events[at:]
     return events
+
+
+def _results(event: Event) -> bool:
+    return bool(event.get_function_responses())
 
 
 def _steering(events: Sequence[Event]) -> dict[str, Event]:
