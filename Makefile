@@ -18,15 +18,23 @@ SEED =
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 NODE_TESTS := tests/conformance
+TEXT_CLIENTS := tests/text_clients
+PAGES := tests/clients
 CLIENT := client/transport
 UI := client/ui
+GENERATED := tests/generated
 # Stamps live inside what they vouch for, so that deleting it deletes them too.
 RUNS := .venv/.stamp-run
 DEVELOPS := .venv/.stamp-dev
 NODE_READY := $(NODE_TESTS)/node_modules/.stamp
+TEXT_READY := $(TEXT_CLIENTS)/node_modules/.stamp
+PAGES_READY := $(PAGES)/node_modules/.stamp
+PAGES_BUILT := $(PAGES)/dist/.stamp
 CLIENT_READY := $(CLIENT)/node_modules/.stamp
 CLIENT_BUILT := $(CLIENT)/dist/.stamp
 UI_READY := $(UI)/node_modules/.stamp
+GENERATED_READY := $(GENERATED)/node_modules/.stamp
+GENERATOR_READY := $(GENERATED)/.venv/.stamp
 AG_UI := benchmarks/.peers/ag-ui-adk/.stamp
 PYDANTIC_AI := benchmarks/.peers/pydantic-ai/.stamp
 VERCEL_AI := benchmarks/.peers/vercel-ai/.stamp
@@ -39,7 +47,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 help: ## list what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-install: $(DEVELOPS) $(NODE_READY) $(CLIENT_BUILT) $(UI_READY) postgres chromium ## install everything for work on the project
+install: $(DEVELOPS) $(NODE_READY) $(TEXT_READY) $(PAGES_BUILT) $(CLIENT_BUILT) $(UI_READY) $(GENERATED_READY) $(GENERATOR_READY) postgres chromium ## install everything for work on the project
 
 # Tests start their own server; only its programs must be there.
 postgres:
@@ -69,13 +77,14 @@ lint: $(DEVELOPS) ## check style and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 
-types: $(DEVELOPS) $(CLIENT_READY) $(UI_READY) ## check types
+types: $(DEVELOPS) $(CLIENT_READY) $(UI_READY) $(PAGES_READY) ## check types
 	$(BIN)/mypy
 	cd $(CLIENT) && npm run --silent types
 	cd $(UI) && npm run --silent types
+	cd $(PAGES) && npm run --silent types
 
 golden: install ## write the golden files anew; look at the difference before you commit it
-	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py --golden-update
+	$(BIN)/python -m pytest tests/golden tests/stories/test_routes.py tests/wire/test_chunk_schema.py --golden-update
 
 # The page is committed as it is built, so that an installation needs no Node.
 ui: $(UI_READY) ## build the page into the package
@@ -121,7 +130,7 @@ build: $(DEVELOPS) ## build the sdist and the wheel into dist/
 	$(BIN)/python -m build
 
 clean: ## remove caches and what was built; .venv stays
-	rm -rf dist $(CLIENT)/dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .faults
+	rm -rf dist $(CLIENT)/dist $(PAGES)/dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .faults
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -141,12 +150,35 @@ $(NODE_READY): $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json
 	cd $(NODE_TESTS) && $(NPM_CI)
 	@touch $@
 
+$(TEXT_READY): $(TEXT_CLIENTS)/package.json $(TEXT_CLIENTS)/package-lock.json
+	cd $(TEXT_CLIENTS) && $(NPM_CI)
+	@touch $@
+
+$(PAGES_READY): $(PAGES)/package.json $(PAGES)/package-lock.json
+	cd $(PAGES) && $(NPM_CI)
+	@touch $@
+
+$(PAGES_BUILT): $(PAGES_READY) $(wildcard $(PAGES)/*.ts $(PAGES)/next/* $(PAGES)/pages/* $(PAGES)/pages/*/*)
+	cd $(PAGES) && npm run --silent build
+	@touch $@
+
 $(CLIENT_READY): $(CLIENT)/package.json $(CLIENT)/package-lock.json
 	cd $(CLIENT) && $(NPM_CI)
 	@touch $@
 
 $(UI_READY): $(UI)/package.json $(UI)/package-lock.json
 	cd $(UI) && $(NPM_CI)
+	@touch $@
+
+$(GENERATED_READY): $(GENERATED)/package.json $(GENERATED)/package-lock.json
+	cd $(GENERATED) && $(NPM_CI)
+	@touch $@
+
+# A Python of its own: a generator of clients is no business of the server's.
+$(GENERATOR_READY): $(GENERATED)/requirements.txt constraints.txt | $(BIN)/python
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+	  --requirement $(GENERATED)/requirements.txt
 	@touch $@
 
 $(CLIENT_BUILT): $(CLIENT_READY) $(CLIENT)/tsconfig.json $(wildcard $(CLIENT)/src/*.ts $(CLIENT)/src/worklets/*.js)

@@ -13,6 +13,7 @@
     │   ├── UnsupportedMedia         not JSON, or a file type that is not allowed  415
     │   └── TooMany                  over a per-user limit                         429
     └── ServerFault                  we broke; the client sees `public_message`
+        ├── ReplyFailed              a reply broke before any of it was sent       500
         ├── StoreLost                the database cannot be reached right now      503
         └── NotRunning               the server was not started, or is stopping    503
             └── Draining             the server ends; others take over             503
@@ -39,6 +40,7 @@ __all__ = [
     "NotFound",
     "NotRunning",
     "NotYours",
+    "ReplyFailed",
     "ServerFault",
     "StoreLost",
     "TooLarge",
@@ -156,6 +158,13 @@ class ServerFault(AdkStreamError):
     @property
     def public_message(self) -> str:
         return self._public_message
+
+
+class ReplyFailed(ServerFault):
+    """A reply broke, or was lost; its turn has logged why, and says what the client may know."""
+
+    status = 500
+    default_code = "reply_failed"
 
 
 class StoreLost(ServerFault):

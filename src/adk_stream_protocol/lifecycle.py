@@ -249,6 +249,12 @@ class HeldCall:
         return self.state not in _NOT_LET_THROUGH
 
     @property
+    def was_approved(self) -> bool:
+        """Whether somebody approved it, also if it expired or was cancelled afterwards."""
+        events = (entry.get("event") for entry in self.trail)
+        return self.approval and (self.approved or CallEvent.APPROVE in events)
+
+    @property
     def run_arguments(self) -> JsonObject:
         """The arguments to run it with."""
         return self.arguments if self.edited is None else self.edited

@@ -6,24 +6,35 @@ All times are seconds since the epoch by the store's own clock.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from google.adk.events.event import Event
+from google.genai import types
 
 from adk_stream_protocol.identifiers import (
     ApprovalId,
     CallId,
     ChatId,
     InvocationId,
+    MessageId,
     ReplyId,
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry
+from adk_stream_protocol.wire.requests import BusyPolicy
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
 __all__ = [
@@ -34,13 +45,20 @@ __all__ = [
     "Began",
     "Busy",
     "Calls",
+    "ChatChange",
+    "ChatLabel",
+    "ChatLabels",
     "Log",
+    "Queued",
     "Ruling",
     "RunMode",
+    "SteeringMessage",
     "Stores",
     "TurnRecord",
     "Turns",
     "Verdict",
+    "Waiting",
+    "WaitingRequest",
     "Wake",
     "turns_topic",
 ]
@@ -234,12 +252,16 @@ class TurnRecord:
     """What was asked: the same key again is the same request."""
     running: bool = True
     stopping: bool = False
+    gently: bool = False
+    """It stops for a later message: what a person approved before is still carried out."""
     lapsed: bool = False
     """It neither runs nor has it ended: its process died, or gave it up."""
     origin: ReplyId | None = None
     """The reply it stands in for, whose turn lapsed; None: it is the first of its request."""
     recoveries: int = 0
     """How many turns of its request lapsed before it."""
+    steered: bool = False
+    """Messages wait to steer it; only `renew` tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +288,38 @@ class Busy:
     turn: TurnRecord
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingRequest:
+    """A request that was accepted while its chat was busy. It will be carried out."""
+
+    chat_id: ChatId
+    owner: UserId
+    reply_id: ReplyId
+    """The reply that answers it, unless it is steered into another one."""
+    key: str
+    """What is asked: the same key again is the same request."""
+    request: JsonObject
+    """The request itself, as `wire.requests` reads it."""
+    mode: RunMode = "unary"
+    """How the agent runs."""
+    policy: BusyPolicy = "queue"
+    """What it does to the reply that runs."""
+    stopping: bool = False
+    """It was stopped before its turn came: what it says is stored, and not answered."""
+    taken_in: ReplyId | None = None
+    """The reply that carries it out, its own or another; None: it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """The request waits for its chat."""
+
+    request: WaitingRequest
+    """As it is stored: the same request may have been made before."""
+    turn: TurnRecord
+    """The chat's newest turn. It was asked to stop, if the request interrupts."""
+
+
 class Turns(Protocol):
     """One writer per chat."""
 
@@ -289,8 +343,11 @@ class Turns(Protocol):
         over: ReplyId | None = None,
         rewinds: bool = False,
         most: int | None = None,
-    ) -> Began | Attached | Busy:
-        """Take the chat for a turn, and note its request; both or neither.
+        request: WaitingRequest | None = None,
+        most_waiting: int | None = None,
+        waited: bool = False,
+    ) -> Began | Attached | Busy | Queued:
+        """Take the chat for a turn, and note its request; all of it or nothing.
 
         Args:
             turn: the turn to begin.
@@ -298,15 +355,47 @@ class Turns(Protocol):
             over: the lapsed turn's reply that this one takes the place of. What was asked of that
                 one, to stop, is asked of this one.
             rewinds: whether it takes back earlier turns: then their requests are forgotten.
-            most: how many turns of the owner may run, this one included; None: any number.
+            most: how many turns of the owner may run, this one included, those that were asked to
+                stop left out; None: any number.
+            request: what waits for the chat if another turn runs or others wait already. If it
+                interrupts, the turn that runs is asked to stop, and so are those that wait to
+                interrupt. None: nothing waits.
+            most_waiting: how many requests may wait for a chat; None: any number.
+            waited: whether the turn carries out the request that waits under its reply's name:
+                then it begins only if that still waits, else the chat is `Busy`.
 
         Raises:
-            TooMany: so many run already, and none of them in this chat.
+            TooMany: so many run already, and none of them in this chat; or so many wait.
         """
         ...
 
-    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
-        """Give the chat back; the request of a failed turn may be made again."""
+    async def end(
+        self,
+        chat_id: ChatId,
+        reply_id: ReplyId,
+        *,
+        failed: bool = False,
+        carried: ReplyId | None = None,
+        heard: Collection[ReplyId] = (),
+    ) -> None:
+        """Give the chat back; the request of a failed turn may be made again.
+
+        What waited is touched only if the turn is still the chat's newest: another one may have
+        taken its place, and needs it.
+
+        Args:
+            chat_id: the chat.
+            reply_id: the turn's reply.
+            failed: whether it failed.
+            carried: the reply under whose name the turn took requests that had waited; its own is
+                forgotten now. None: it took none.
+            heard: which of the others the session has: they are forgotten, too. The rest waits
+                again.
+        """
+        ...
+
+    async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
+        """Return the reply that answers a request, or None if it is not known (any more)."""
         ...
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
@@ -317,8 +406,26 @@ class Turns(Protocol):
         """Return the turns whose process died or gave them up."""
         ...
 
-    async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
-        """Mark the running turn as stopping; return it, or None if none runs."""
+    async def ask_to_stop(
+        self, chat_id: ChatId, *, reply_id: ReplyId | None = None
+    ) -> TurnRecord | None:
+        """Mark the running turn as stopping; return it, or None if none runs.
+
+        Args:
+            chat_id: the chat.
+            reply_id: only if this is its reply; None: whichever runs.
+        """
+        ...
+
+    async def forget_others(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        """Forget the requests of a chat but the one that a reply answers; idempotent."""
+        ...
+
+    async def note_read(self, turns: Collection[TurnRecord]) -> None:
+        """Record that the replies of turns that have ended were read to their end; idempotent.
+
+        The same request again then begins a turn of its own.
+        """
         ...
 
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
@@ -328,8 +435,102 @@ class Turns(Protocol):
         """
         ...
 
+    async def note_readers(self, replies: Collection[ReplyId]) -> None:
+        """Note that somebody reads these replies now."""
+        ...
+
+    async def unread(self, seconds: float) -> Sequence[TurnRecord]:
+        """Return the running turns whose replies nobody has read for so long, in any process."""
+        ...
+
     async def forget(self, chat_id: ChatId) -> None:
-        """Forget the chat; its id is free again."""
+        """Forget the chat and what waits for it; its id is free again."""
+        ...
+
+
+class Waiting(Protocol):
+    """The requests that were accepted while their chats were busy; `Turns.begin` adds them."""
+
+    async def get(self, reply_id: ReplyId) -> WaitingRequest | None:
+        """Return the request, or None once it was carried out or forgotten."""
+        ...
+
+    async def of_chat(self, chat_id: ChatId) -> Sequence[WaitingRequest]:
+        """Return the requests that wait for a chat, in the order in which they came."""
+        ...
+
+    async def chats(self) -> Sequence[ChatId]:
+        """Return the chats that requests wait for though no turn runs there or has lapsed."""
+        ...
+
+    async def steer(
+        self, chat_id: ChatId, reply_id: ReplyId, *, carries: ReplyId
+    ) -> Sequence[WaitingRequest]:
+        """Take the requests that wait to steer a chat's turn, if it still runs; return them.
+
+        From then on its reply is the one that answers them.
+
+        Args:
+            chat_id: the chat.
+            reply_id: the turn's reply.
+            carries: the reply under whose name they are taken: the first of the turn's request.
+        """
+        ...
+
+    async def carried(self, reply_id: ReplyId) -> Sequence[WaitingRequest]:
+        """Return the requests that a reply has taken, in the order in which they came."""
+        ...
+
+    async def put_back(self, reply_id: ReplyId, requests: Collection[ReplyId]) -> None:
+        """Let some of the requests wait again that a reply has taken."""
+        ...
+
+    async def stop(self, chat_id: ChatId, *, reply_id: ReplyId | None = None) -> int:
+        """Mark the requests that wait for a chat as stopped; return how many were not before.
+
+        Args:
+            chat_id: the chat.
+            reply_id: only this one; None: all.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLabel:
+    """What a person set for a chat, beside what was said in it."""
+
+    title: str = ""
+    """Empty: the chat has the title it began with."""
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatChange:
+    """What of a label is changed."""
+
+    title: str | None = None
+    """None: it stays; empty: the chat has the title it began with."""
+    archived: bool | None = None
+    """None: it stays."""
+
+
+class ChatLabels(Protocol):
+    """The labels of chats. They are not in ADK's sessions, which only a turn may write to."""
+
+    async def get(self, chat_id: ChatId, owner: UserId) -> ChatLabel:
+        """Return a chat's label; one that nobody set is empty."""
+        ...
+
+    async def of_owner(self, owner: UserId) -> Mapping[ChatId, ChatLabel]:
+        """Return the labels that a user has set."""
+        ...
+
+    async def change(self, chat_id: ChatId, owner: UserId, change: ChatChange) -> ChatLabel:
+        """Change a label, and return it; changes of different fields do not undo each other."""
+        ...
+
+    async def forget(self, chat_id: ChatId, owner: UserId) -> None:
+        """Forget a chat's label; its id is free again."""
         ...
 
 
@@ -404,11 +605,25 @@ def turns_topic(chat_id: ChatId) -> str:
     return f"turns:{chat_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class SteeringMessage:
+    """A message that the user sent into a running turn."""
+
+    reply_id: ReplyId
+    """The request that brought it."""
+    message_id: MessageId
+    content: types.Content
+
+
 class AgentRun(Protocol):
     """One execution of the agent, unary or live, or one turn of a live one."""
 
     def events(self) -> AsyncGenerator[Event, None]:
         """Yield ADK's events in order."""
+        ...
+
+    def hear(self, message: SteeringMessage) -> bool:
+        """Give the model a message while it works; False: it is not that kind of run, or over."""
         ...
 
     def stop(self) -> None:
@@ -435,8 +650,10 @@ class Stores:
 
     calls: Calls
     turns: Turns
+    waiting: Waiting
     log: Log
     wake: Wake
+    labels: ChatLabels
     lease: float = 30.0
     """Seconds after which a turn lapses whose process does not renew it."""
     prepare: Callable[[], Awaitable[int]] = _nothing_to_prepare

@@ -27,6 +27,21 @@ async def test_a_story_that_is_stopped_ends_there_and_the_chat_goes_on(
     await chat.is_done()
 
 
+async def test_a_message_while_a_story_is_told_interrupts_it(
+    visit: Visit, route: Route, slow_server: Served
+) -> None:
+    chat = await visit(route, url=slow_server.url)
+    await chat.say("Tell me a story")
+    await chat.sees("Once upon a time")
+    await chat.say("What is the weather in Osaka?")
+    await chat.sees("The weather in Osaka: sunny, 20 °C.")
+    await chat.is_done()
+    await expect(chat.text("because of the first.")).to_have_count(0)
+    await chat.page.reload()
+    await chat.sees("Once upon a time")
+    await chat.sees("The weather in Osaka: sunny, 20 °C.")
+
+
 async def test_a_question_that_is_given_up_is_cancelled(visit: Visit, route: Route) -> None:
     chat = await visit(route)
     await chat.asks("Send 50 dollars to Hanako")

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+import anyio
 import anyio.to_thread
 import pytest
 
@@ -15,6 +16,7 @@ from adk_stream_protocol.cli import main
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.lifecycle import ApprovalStep
 from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.stores.memory import memory_stores
 from adk_stream_protocol.wire.values import digest
 from support.stage import Answered, Stage, staged
 
@@ -251,6 +253,27 @@ async def test_a_life_is_explained_in_sentences(stage: Stage, approvals: Command
     trail = json.loads(raw.out)["trail"]
     assert [entry["event"] for entry in trail] == ["open", "deny"]
     assert json.loads(raw.out)["approval"]["status"] == "denied"
+
+
+async def test_an_approved_browser_tool_that_timed_out_is_not_told_as_undecided(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = [1_000_000.0]
+    stores = memory_stores(lambda: now[0])
+    async with staged(stores=stores) as stage:
+        approvals = Commands(stage, capsys)
+        (locate,) = (await stage.say("chat-1", "where am I")).approvals
+        await approvals("approve", locate)
+        now[0] += 3600
+        stores.wake.hint("calls")
+        with anyio.fail_after(60):
+            while not (await continuation(stage)).text:
+                pass
+        told = await approvals("explain", locate)
+
+    lines = [line.partition(" UTC  ")[2] for line in told.out.splitlines() if " UTC  " in line]
+    assert lines[-1] == "The browser gave no output in time: it expired."
+    assert told.out.endswith("gave no output in time. Whether it ran is not known.\n")
 
 
 async def test_the_audit_trail_is_exported_as_lines(stage: Stage, approvals: Commands) -> None:

@@ -129,7 +129,7 @@ async def test_a_running_reply_finishes_and_nothing_new_begins(tmp_path: Path) -
         log = server.log.read_text()
 
     assert draining.json() == {"status": "draining"}
-    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "draining")
+    assert (refused.status_code, refused.headers["x-adk-stream-error"]) == (503, "draining")
     assert int(refused.headers["retry-after"]) > 0
     assert "data: [DONE]" in seen
     assert "data: [DONE]" in again

@@ -6,6 +6,7 @@
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
+import { preparation } from './prepare.mjs';
 import { kindOf, load, ourClient, socketTransport } from './sdk.mjs';
 import { watchedEnvelopes, watchedSocket } from './socket.mjs';
 import { Wire } from './wire.mjs';
@@ -22,6 +23,7 @@ const { values: options } = parseArgs({
     browser: { type: 'boolean', default: false },
     socket: { type: 'boolean', default: false },
     envelope: { type: 'boolean', default: false },
+    prepare: { type: 'string', default: 'all' },
   },
 });
 const ours = options.envelope ? await ourClient() : undefined;
@@ -82,8 +84,11 @@ async function openTransport() {
     };
     return new ours.EnvelopeChatTransport({ url, webSocket, onActive });
   }
-  if (options.socket) return new (await socketTransport(sdk))({ url, webSocket });
-  return new sdk.DefaultChatTransport({ api: url, fetch: wire.fetch });
+  const prepareSendMessagesRequest = preparation(options.prepare, { socket: options.socket });
+  if (options.socket) {
+    return new (await socketTransport(sdk))({ url, webSocket, prepareSendMessagesRequest });
+  }
+  return new sdk.DefaultChatTransport({ api: url, fetch: wire.fetch, prepareSendMessagesRequest });
 }
 
 /** What our helpers answer with. */
@@ -162,12 +167,28 @@ async function show(id) {
   chat = hidden.get(id) ?? mount({ id, messages: [] });
 }
 
+/** What Vercel's chatbot does to edit: the new text under the old id, and `regenerate()`. */
+function rewrite({ messageId, text }) {
+  const index = chat.messages.findIndex(({ id }) => id === messageId);
+  const edited = { ...chat.messages[index], parts: [{ type: 'text', text }] };
+  chat.messages = [...chat.messages.slice(0, index), edited];
+  return chat.regenerate();
+}
+
+/** What assistant-ui does to edit: the list is cut after the parent, and a new message is sent. */
+function branch({ parentId, text }) {
+  chat.messages = chat.messages.slice(0, chat.messages.findIndex(({ id }) => id === parentId) + 1);
+  return chat.sendMessage({ text });
+}
+
 /** The commands that act on the chat; each is called in the same turn in which its line was read. */
 const ACTIONS = {
-  send: ({ text, files }) => chat.sendMessage({ text, ...(files && { files }) }),
-  edit: ({ messageId, text }) => chat.sendMessage({ text, messageId }),
+  send: ({ text, files, body }) => chat.sendMessage({ text, ...(files && { files }) }, { body }),
+  edit: ({ messageId, text, body }) => chat.sendMessage({ text, messageId }, { body }),
   submit: () => chat.sendMessage(),
-  regenerate: ({ messageId }) => chat.regenerate({ messageId }),
+  regenerate: ({ messageId, body }) => chat.regenerate({ messageId, body }),
+  rewrite,
+  branch,
   approve: ({ id, approved, reason }) => chat.addToolApprovalResponse({ id, approved, reason }),
   output: ({ tool, toolCallId, output }) => chat.addToolOutput({ tool, toolCallId, output }),
   'output-error': ({ tool, toolCallId, errorText }) =>

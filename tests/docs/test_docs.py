@@ -38,6 +38,7 @@ from adk_stream_protocol.cli.arguments import ServeOptions, parse_arguments
 from adk_stream_protocol.stores.opening import parse_database
 from adk_stream_protocol.stores.sql_schema import CALLS, VERSION
 from adk_stream_protocol.wire.chunks import Chunk, DataChunk, fit
+from adk_stream_protocol.wire.data_parts import DataPart
 from support.serving import serving
 from support.stage import Answered, user_message
 
@@ -360,7 +361,7 @@ def test_the_commands_of_a_page_exist(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", all_pages())
 def test_every_fence_is_closed_and_of_a_kind_that_is_checked(page: Path) -> None:
-    known = {"python", "js", "json", "bash", "ts", "tsx", "text"}
+    known = {"python", "js", "json", "bash", "ts", "tsx", "text", "vue", "svelte"}
     everything = re.findall(r"^```(\w+)$", page.read_text("utf-8"), re.MULTILINE)
     assert set(everything) <= known
     assert len(blocks_of(page, *known)) == len(everything)
@@ -458,15 +459,22 @@ def test_every_chunk_type_is_told_and_who_gets_it() -> None:
 
 
 def test_every_data_part_is_told() -> None:
+    rows = rows_of(section("docs/reference/chunks.md", "Data parts"))
+    assert [row[0].strip("`") for row in rows] == [
+        f"data-{part.name}" for part in get_args(DataPart)
+    ]
+
+
+def test_every_data_chunk_is_of_a_part_that_is_known() -> None:
+    known = {part.name for part in get_args(DataPart)}
     made = {
-        f"data-{name}"
+        name
         for _, tree in modules()
         for call in calls(tree)
         if isinstance(call.func, ast.Name) and call.func.id == "DataChunk"
         if call.args and (name := constant(call.args[0]))
     }
-    rows = rows_of(section("docs/reference/chunks.md", "Data parts"))
-    assert {row[0].strip("`") for row in rows} == made
+    assert made <= known, "give it a type in wire/data_parts.py"
 
 
 def camel(name: str) -> str:
@@ -502,6 +510,17 @@ def test_every_route_is_in_the_protocol_and_no_other() -> None:
     rows = rows_of(section("docs/reference/protocol.md", "Routes"))
     told = [row[0].strip("`").split(" ") for row in rows if re.match(r"`[A-Z]+ /", row[0])]
     assert {(method, path) for method, path in told} == real_routes()
+
+
+def test_every_operation_id_is_listed_with_its_route() -> None:
+    app = create_app(LlmAgent(name="routes"), settings=Settings())
+    real = {
+        (f"`{operation['operationId']}`", f"`{method.upper()} {path}`")
+        for path, methods in app.openapi()["paths"].items()
+        for method, operation in methods.items()
+    }
+    rows = rows_of(section("docs/reference/openapi.md", "Operations"))
+    assert {(row[0], row[1]) for row in rows} == real
 
 
 def test_every_table_is_told_and_the_version_that_is_known() -> None:

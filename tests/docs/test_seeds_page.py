@@ -39,6 +39,7 @@ EVENTS = [
     "interrupt",
     "ping",
     "audio_chunk",
+    "audio_control",
 ]
 QUESTIONS = ["Event type naming", "Error handling", "Timeout behavior", "ID mapper integration"]
 

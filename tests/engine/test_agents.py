@@ -201,4 +201,4 @@ async def test_a_router_whose_lifespan_never_ran_says_so() -> None:
         response = await http.post("/api/chat", json={"id": "c", "messages": [user_message("hi")]})
         assert (await http.get("/readyz")).status_code == 503
     assert response.status_code == 503
-    assert response.json()["error"]["code"] == "not_running"
+    assert response.headers["x-adk-stream-error"] == "not_running"

@@ -15,8 +15,8 @@ from adk_stream_protocol import Services, Settings, create_app
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.stores.memory import memory_stores
 from engine.test_live import on, prompts_of
-from stories.telling import telling
-from support.scripted import Script, ScriptedModel
+from stories.telling import ROUTES, Route, telling
+from support.scripted import Script, ScriptedModel, call
 from support.stage import staged
 
 pytestmark = pytest.mark.anyio
@@ -122,3 +122,28 @@ async def test_a_run_is_not_used_after_another_server_has_answered() -> None:
             assert (await elsewhere.say("hello")).text == "Hello again."
         assert (await teller.say("bye")).text == "Goodbye."
     assert prompts_of(model)[-1] == ["hi", "Hello.", "hello", "Hello again.", "bye"]
+
+
+# Calls that are made together
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_requests_come_in_the_order_in_which_the_model_called(route: Route) -> None:
+    waits = iter(range(200, 0, -50))
+
+    async def longest_first() -> None:
+        for _ in range(next(waits, 0)):
+            await anyio.lowlevel.checkpoint()
+
+    stores = stores_with("calls", "count_pending", longest_first)
+    async with staged(stores=stores) as stage, telling(stage, route) as teller:
+        calls = [call("pay", amount=amount) for amount in (1, 2, 3)]
+        stage.model.script["pay all"] = [calls, ["All told."]]
+        asked = await teller.say("pay all")
+        cards = [chunk["data"]["toolCallId"] for chunk in asked.only("data-approval")]
+        assert cards == asked.calls
+        shown = [chunk["input"]["amount"] for chunk in asked.only("tool-input-available")]
+        assert shown == [1, 2, 3]
+        told = await teller.answer(asked, True, False, True)
+        assert [c["data"]["toolCallId"] for c in told.only("data-approval")] == asked.calls
+    assert sorted(stage.payments) == [1, 3]

@@ -263,12 +263,12 @@ async def test_only_so_many_calls_wait_for_one_user() -> None:
 
 
 async def test_a_message_sent_twice_is_answered_once(stage: Stage) -> None:
-    message = user_message("hi")
-    first = await stage.post("/api/chat", {"id": "c", "messages": [message]})
-    second = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    body = {"id": "c", "trigger": "submit-message", "messages": [user_message("hi")]}
+    first = await stage.post("/api/chat", body)
+    second = await stage.post("/api/chat", body)
     assert joined(second.chunks) == joined(first.chunks)
     await stage.say("c", "hello")
-    third = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    third = await stage.post("/api/chat", body)
     assert joined(third.chunks) == joined(first.chunks)
     assert len(stage.model.prompts) == 2
 

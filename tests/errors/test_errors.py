@@ -18,6 +18,7 @@ from adk_stream_protocol.errors import (
     NotFound,
     NotRunning,
     NotYours,
+    ReplyFailed,
     ServerFault,
     StoreLost,
     TooLarge,
@@ -43,6 +44,7 @@ SERVER_FAULTS: list[tuple[type[ServerFault], int, str]] = [
     (NotRunning, 503, "not_running"),
     (Draining, 503, "draining"),
     (StoreLost, 503, "store_lost"),
+    (ReplyFailed, 500, "reply_failed"),
 ]
 
 

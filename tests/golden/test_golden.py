@@ -21,7 +21,7 @@ from adk_stream_protocol.wire.assembler import Assembler, StreamFailed
 from adk_stream_protocol.wire.chunks import Chunk, encode, to_json
 from adk_stream_protocol.wire.entries import Entry
 from adk_stream_protocol.wire.messages import Part, UIMessage
-from adk_stream_protocol.wire.profiles import Audience, Profile
+from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL, Audience, Profile
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text
 from golden.replay import DUMPS, Dump, Reply, Told, read_dump, replay
 from support import conformance
@@ -333,6 +333,10 @@ def test_history_needs_no_ledger_but_for_the_cards(name: str, profile: Profile) 
     for part in [part for parts in (*with_ledger.values(), *without.values()) for part in parts]:
         if part["type"] == "data-approval":
             part["data"] = None
+        elif part["type"] == f"tool-{CONFIRMATION_TOOL}":
+            shown = as_object(as_object(part["input"])["toolConfirmation"])
+            own = {key: shown[key] for key in ("hint", "confirmed", "payload") if key in shown}
+            part["input"] = {**as_object(part["input"]), "toolConfirmation": own}
     assert without == with_ledger
 
 

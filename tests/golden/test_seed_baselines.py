@@ -157,7 +157,7 @@ async def recorded(name: str, mode: Mode) -> str:
 
 
 def named(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a record with each id named by when it first came, and without the time of day."""
+    """Return a record with each id named by when it first came, and without times."""
     names: dict[str, str] = {}
     counts = {"message": 0, "call": 0, "confirmation": 0}
     for line in record:
@@ -171,6 +171,7 @@ def named(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
     text = json.dumps(record, ensure_ascii=False)
     for found, name in names.items():
         text = text.replace(json.dumps(found), json.dumps(name))
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text)
     text = re.sub(r'("createdAt": )\d+', r"\g<1>0", text)
     read: list[dict[str, Any]] = json.loads(text)
     return read
@@ -207,7 +208,9 @@ def heard(name: str, mode: Mode) -> list[Any]:
 @every_story
 def test_both_modes_give_the_same_chunks_and_one_end_a_response_or_a_turn(name: str) -> None:
     sse, bidi = heard(name, "sse"), heard(name, "bidi")
-    assert [chunk for chunk in sse if chunk != DONE] == [chunk for chunk in bidi if chunk != DONE]
+    # How many pieces of text a live run joins depends on the moment.
+    chunks = [joined(chunk for chunk in heard if chunk != DONE) for heard in (sse, bidi)]
+    assert chunks[0] == chunks[1]
     finishes = [chunk for chunk in sse if chunk != DONE and chunk["type"] == "finish"]
     assert sse.count(DONE) == len(finishes)
     assert bidi.count(DONE) == 1
@@ -236,14 +239,7 @@ def test_the_real_clients_read_a_whole_turn_from_one_stream() -> None:
         assert (reading.replies, reading.finish_reason) == (1, "stop"), told
         assert reading.message is not None, told
         states = {part["state"] for part in reading.message["parts"] if "toolCallId" in part}
-        # A client has what it brought itself.
-        own = (
-            {"input-available"}
-            if reading.name in {"change_bgm", "get_location-approved"}
-            else set()
-        )
-        settled = {"output-available", "output-error"}
-        assert states <= settled | own, told
+        assert states <= {"output-available", "output-error"}, told
         texts = [part["text"] for part in reading.message["parts"] if part["type"] == "text"]
         assert texts[-1], told
 

@@ -62,6 +62,7 @@ def test_the_wheel_holds_the_page_and_nothing_but_the_package(wheel: Path) -> No
     }
     assert "adk_stream_protocol/server/static/index.html" in page
     assert page <= names
+    assert "adk_stream_protocol/chunks.schema.json" in names
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"adk_stream_protocol"}
     assert not [name for name in names if name.endswith((".ts", ".tsx", ".map", ".pyc"))]
 

@@ -250,9 +250,10 @@ async def second_tab(side: Side, folder: Path) -> Outcome:
             sold.till.release()
             await first.ended.wait()
             told = await history(sold.database, CHAT)
-    kept = {"by": "till", "text": "Once upon a time."} in told
+    texts = [entry.get("text", "") for entry in told if entry.get("by") == "till"]
+    kept = any(text and "Once upon a time.".startswith(text) for text in texts)
     note = f"first tab: {first.error}" if first.error else f"second tab: {second.status}"
-    return Outcome(sold.till.charges, "the whole reply" if kept else "no reply", note)
+    return Outcome(sold.till.charges, "the reply as far as it came" if kept else "no reply", note)
 
 
 async def replayed_signature(side: Side, folder: Path) -> Outcome:
@@ -320,7 +321,7 @@ FAILURES = {
         Failure(
             "A second tab speaks while the first tab's turn runs",
             second_tab,
-            lambda seen: seen.history == "the whole reply",
+            lambda seen: seen.history == "the reply as far as it came",
         ),
         Failure(
             "A signed approval is posted three times, once in another chat",

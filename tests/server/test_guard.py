@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -59,6 +60,75 @@ async def test_our_own_and_allowed_pages_are_let_in(stage: Stage) -> None:
 
 async def test_a_host_that_is_not_ours_is_refused(stage: Stage) -> None:
     assert await refused(stage, said(), host="rebound.example") == (403, "bad_host")
+    response = await stage.http.get("/api/chats", headers={"host": "rebound.example:81"})
+    message = response.json()["error"]["message"]
+    for part in ("'rebound.example'", "allowed_hosts", "ADK_STREAM_ALLOWED_HOSTS", "proxy"):
+        assert part in message
+
+
+# Behind a proxy that changes the Host: what the browser said of the page's origin still comes.
+
+PAGE = "http://127.0.0.1:5173"
+"""Where a development server shows its page."""
+
+
+async def test_a_page_behind_a_proxy_that_changes_the_host_is_let_in(stage: Stage) -> None:
+    same = {"sec-fetch-site": "same-origin"}
+    assert await refused(stage, said(), origin=PAGE, **same) == (200, "")
+    deleted = await stage.http.delete("/api/chats/c", headers={"origin": PAGE, **same})
+    assert deleted.status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("origin", "site"),
+    [
+        # Another page of this machine, straight to us: a browser tells it from ours.
+        (PAGE, "same-site"),
+        (PAGE, "cross-site"),
+        (PAGE, "none"),
+        # A browser that says nothing, or a socket of Chromium.
+        (PAGE, None),
+        # A name that was rebound to the proxy's address: same-origin, and not ours.
+        ("http://rebound.example:5173", "same-origin"),
+        ("http://127.0.0.1.rebound.example", "same-origin"),
+        ("http://user@127.0.0.1:5173@rebound.example", "same-origin"),
+        ("null", "same-origin"),
+        ("", "same-origin"),
+        ("127.0.0.1:5173", "same-origin"),
+        ("file://127.0.0.1", "same-origin"),
+        ("app://127.0.0.1", "same-origin"),
+        ("http://[::1", "same-origin"),
+    ],
+)
+async def test_what_a_browser_does_not_vouch_for_is_refused(
+    stage: Stage, origin: str, site: str | None
+) -> None:
+    more = {} if site is None else {"sec-fetch-site": site}
+    assert await refused(stage, said(), origin=origin, **more) == (403, "bad_origin")
+    assert stage.model.prompts == []
+
+
+async def test_an_app_without_hosts_takes_pages_of_its_machine_behind_a_proxy() -> None:
+    same = {"sec-fetch-site": "same-origin"}
+    async with staged(settings=Settings()) as stage:
+        for name in ("localhost", "127.0.0.1", "[::1]"):
+            assert await refused(stage, said(), origin=f"http://{name}:5173", **same) == (200, "")
+        for origin in ("http://app.example.com", "http://192.168.0.7:5173"):
+            assert await refused(stage, said(), origin=origin, **same) == (403, "bad_origin")
+
+
+async def test_a_refused_origin_is_told_what_to_set(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    origin = "https://chat.example.com:8443"
+    response = await stage.http.post("/api/chat", content=said(), headers={"origin": origin})
+    host = urlsplit(stage.url).netloc
+    for part in (f"'{origin}'", f"'{host}'", "allowed_origins", "ADK_STREAM_ALLOWED_ORIGINS"):
+        assert part in response.text
+    (line,) = [record for record in caplog.records if record.message == "origin not allowed"]
+    assert (vars(line)["origin"], vars(line)["host"]) == (repr(origin), host)
+    long = await stage.http.get("/api/chats", headers={"origin": "https://" + "x" * 5000})
+    assert len(long.json()["error"]["message"]) < 1000
 
 
 async def test_a_body_must_be_declared_as_json(stage: Stage) -> None:
@@ -152,7 +222,7 @@ async def test_an_unknown_sdk_is_told_so(stage: Stage) -> None:
         "/api/chat?sdk=5", content=said(), headers={"content-type": "application/json"}
     )
     assert response.status_code == 400
-    assert response.json()["error"]["code"] == "bad_sdk"
+    assert response.headers["x-adk-stream-error"] == "bad_sdk"
 
 
 async def test_only_v7_is_sent_what_only_v7_knows(stage: Stage) -> None:

@@ -160,6 +160,23 @@ async def test_envelopes_are_numbered_by_their_replies(file: Path) -> None:
     assert {line.chat for line in lines} == {"c"}
 
 
+async def test_an_answer_given_again_takes_no_reply_of_another_request(file: Path) -> None:
+    async with recorded(file) as stage, enveloped(stage.url) as envelope:
+        await envelope.say("pay late")
+        asked = await envelope.reply()
+        for _ in range(2):
+            await envelope.confirm(asked.calls[-1], True)
+        await envelope.next()
+        stage.more.set()
+        await envelope.turn()
+        await envelope.say("hi")
+        told = await envelope.turn()
+    lines = lines_of(file)
+
+    assert kinds(lines, "r1-3") == ["tool_result"]
+    assert kinds(lines, "r1-4") == ["send", "start", *told.types, "end"]
+
+
 async def test_what_was_said_is_not_in_the_file_and_nobody_else_may_read_it(file: Path) -> None:
     async with recorded(file) as stage:
         await stage.say("c", "花子さんに50ドル送金してください")

@@ -80,6 +80,15 @@ async def test_each_request_gets_the_next_reply_until_it_is_over(chat: str) -> N
     assert told[2].raw.endswith("data: [DONE]\n\n")
 
 
+async def test_a_reply_is_replayed_as_text_alone() -> None:
+    async with replayed(two_replies()) as (_, http):
+        body = {"id": "c", "prompt": "anything"}
+        told = [await http.post("/api/chat?stream=text", json=body) for _ in range(3)]
+    assert [each.text for each in told[:2]] == ["Hello.", "And more."]
+    assert told[2].status_code == 500
+    assert told[2].text == "The recording is over: replies that it has for this chat: 2."
+
+
 async def test_chats_are_told_apart_and_unnamed_ones_begin_anew() -> None:
     async with replayed(two_replies()) as (_, http):
         assert (await say(http, "one")).text == "Hello."
@@ -124,6 +133,22 @@ async def test_a_refusal_comes_back_as_an_error() -> None:
     assert frames[1]["errorText"] == "Busy."
 
 
+async def test_a_refusal_comes_back_to_an_envelope_client_beside_the_stream() -> None:
+    found = playlist(said("Hi", "1"), line("error", request="1", errorText="Busy."))
+    async with replayed(found) as (url, _), enveloped(url) as envelope:
+        await envelope.say("Hi")
+        assert await envelope.refused() == "Busy."
+
+
+async def test_a_reply_of_the_other_profile_is_given_to_who_asks_for_it() -> None:
+    async with replayed(confirmed()) as (url, http):
+        told = await say(http, path="/api/chat?profile=adk")
+        assert told.calls == ["a"]
+        async with enveloped(url, profile="ai-sdk") as envelope:
+            await envelope.say("Hi", chat="other")
+            assert "is of the profile adk" in await envelope.refused()
+
+
 async def test_a_reply_of_the_other_profile_is_refused_with_the_way_to_go() -> None:
     async with replayed(confirmed()) as (url, http):
         refused = await say(http)
@@ -165,7 +190,7 @@ async def test_an_envelope_client_gets_one_end_for_a_turn_that_waits() -> None:
         bad = await envelope.next()
     assert done.text == "Paid."
     assert over["errorText"] == "The recording is over: replies that it has for this chat: 2."
-    assert bad["type"] == "error"
+    assert bad["type"] == "refused"
 
 
 async def test_a_reply_takes_the_time_it_took_and_can_be_resumed_meanwhile() -> None:

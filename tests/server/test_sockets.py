@@ -65,6 +65,18 @@ async def test_our_own_and_allowed_pages_get_one(stage: Stage) -> None:
             assert (await socket.next("r1"))["type"] == "no-active"
 
 
+async def test_a_proxy_that_changes_the_host_needs_a_browser_that_vouches(stage: Stage) -> None:
+    url, page = socket_url(stage.url), "http://127.0.0.1:5173"
+    # As Chromium opens a socket: no different from one that another page of the machine opens.
+    assert await denied(url, origin=page) == (403, "bad_origin")
+    assert await denied(url, origin=page, **{"sec-fetch-site": "same-site"}) == (403, "bad_origin")
+    # As Firefox does.
+    vouched = {"origin": page, "sec-fetch-site": "same-origin"}
+    async with opened(stage.url, headers=vouched) as socket:
+        await socket.resume("r1", "c1")
+        assert (await socket.next("r1"))["type"] == "no-active"
+
+
 async def test_a_host_that_is_not_ours_gets_no_socket(stage: Stage) -> None:
     # The client would add its own Host beside a header of ours.
     url = socket_url(stage.url).replace("127.0.0.1", "localhost")

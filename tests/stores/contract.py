@@ -30,6 +30,9 @@ from adk_stream_protocol.ports import (
     Began,
     Busy,
     Calls,
+    ChatChange,
+    ChatLabel,
+    ChatLabels,
     Log,
     Stores,
     TurnRecord,
@@ -84,6 +87,11 @@ def turns(backend: Backend) -> Turns:
 @pytest.fixture
 def log(backend: Backend) -> Log:
     return backend.stores.log
+
+
+@pytest.fixture
+def labels(backend: Backend) -> ChatLabels:
+    return backend.stores.labels
 
 
 @pytest.fixture
@@ -1121,6 +1129,75 @@ async def test_a_chat_that_was_forgotten_has_no_requests(turns: Turns) -> None:
     assert isinstance(await turns.begin(turn(R2), repeatable=False), Began)
 
 
+async def test_a_request_whose_reply_was_read_may_be_made_again(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    for _ in range(2):
+        await turns.note_read([turn()])
+    latest = await turns.latest(CHAT)
+    assert latest is not None
+    assert (latest.reply_id, latest.running) == (R1, False)
+    assert await began(turns, turn(R2)) == turn(R2)
+
+
+async def test_an_earlier_request_whose_reply_was_read_may_be_made_again(turns: Turns) -> None:
+    other = turn(R2, "say:2")
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    await turns.begin(other, repeatable=False)
+    await turns.end(CHAT, R2)
+    await turns.note_read([turn()])
+    # The one that was not read is still known.
+    again = await turns.begin(turn(ReplyId("r3"), "say:2"), repeatable=False)
+    assert isinstance(again, Attached)
+    assert again.turn.reply_id == R2
+    assert await began(turns, turn(ReplyId("r4"))) == turn(ReplyId("r4"))
+
+
+async def test_what_runs_or_has_lapsed_was_not_read_to_its_end(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.note_read([turn()])
+    assert await turns.begin(turn(R2), repeatable=False) == Attached(turn())
+    await turns.release(CHAT, R1)
+    await turns.note_read([turn()])
+    (lapsed,) = await turns.lapsed()
+    recovery = dataclasses.replace(turn(R2), origin=R1)
+    assert await turns.begin(recovery, repeatable=False, over=R1) == Began(recovery, lapsed)
+    await turns.end(CHAT, R2)
+    # Whoever read what was lost has not read what stands in for it.
+    await turns.note_read([turn()])
+    again = await turns.begin(turn(ReplyId("r3")), repeatable=False)
+    assert isinstance(again, Attached)
+    assert again.turn.reply_id == R2
+
+
+async def test_replies_of_several_chats_are_noted_together(turns: Turns) -> None:
+    read = [turn(), turn(R2, chat=OTHER_CHAT)]
+    for each in read:
+        await turns.begin(each, repeatable=False)
+        await turns.end(each.chat_id, each.reply_id)
+    await turns.note_read(read)
+    for number, each in enumerate(read):
+        anew = dataclasses.replace(each, reply_id=ReplyId(f"again-{number}"))
+        assert isinstance(await turns.begin(anew, repeatable=False), Began)
+
+
+async def test_other_requests_of_a_chat_are_forgotten(turns: Turns) -> None:
+    for reply_id, key in ((R1, "say:1"), (R2, "say:2")):
+        await turns.begin(turn(reply_id, key), repeatable=False)
+        await turns.end(CHAT, reply_id)
+    elsewhere = turn(ReplyId("r3"), "say:1", chat=OTHER_CHAT)
+    await turns.begin(elsewhere, repeatable=False)
+    await turns.end(OTHER_CHAT, elsewhere.reply_id)
+    for _ in range(2):
+        await turns.forget_others(CHAT, R2)
+    again = await turns.begin(turn(ReplyId("r4"), "say:2"), repeatable=False)
+    assert isinstance(again, Attached)
+    assert await began(turns, turn(ReplyId("r5"), "say:1")) == turn(ReplyId("r5"), "say:1")
+    kept = await turns.begin(dataclasses.replace(elsewhere, reply_id=R1), repeatable=False)
+    assert isinstance(kept, Attached)
+
+
 async def test_a_turn_that_rewinds_forgets_what_was_answered_before(turns: Turns) -> None:
     await turns.begin(turn(), repeatable=False)
     await turns.end(CHAT, R1)
@@ -1160,3 +1237,53 @@ async def test_nothing_is_taken_over_in_a_chat_that_was_forgotten(turns: Turns) 
     recovery = dataclasses.replace(turn(R2), origin=R1)
     assert isinstance(await turns.begin(recovery, repeatable=False, over=R1), Busy)
     assert await turns.latest(CHAT) is None
+
+
+# Labels of chats
+
+
+async def test_chat_that_nobody_labelled_has_an_empty_label(labels: ChatLabels) -> None:
+    assert await labels.get(CHAT, ANN) == ChatLabel()
+    assert await labels.of_owner(ANN) == {}
+
+
+async def test_changes_of_a_label_keep_what_they_do_not_name(labels: ChatLabels) -> None:
+    assert await labels.change(CHAT, ANN, ChatChange(title="花子")) == ChatLabel("花子")
+    assert await labels.change(CHAT, ANN, ChatChange(archived=True)) == ChatLabel("花子", True)
+    assert await labels.change(CHAT, ANN, ChatChange(title="")) == ChatLabel("", True)
+    assert await labels.change(CHAT, ANN, ChatChange()) == ChatLabel("", True)
+    assert await labels.change(CHAT, ANN, ChatChange("x", archived=False)) == ChatLabel("x")
+    assert await labels.get(CHAT, ANN) == ChatLabel("x")
+
+
+async def test_change_of_nothing_labels_nothing(labels: ChatLabels) -> None:
+    assert await labels.change(CHAT, ANN, ChatChange()) == ChatLabel()
+
+
+async def test_labels_are_each_users_own(labels: ChatLabels) -> None:
+    await labels.change(CHAT, ANN, ChatChange(title="Ann's"))
+    await labels.change(OTHER_CHAT, ANN, ChatChange(archived=True))
+    await labels.change(CHAT, BOB, ChatChange(title="Bob's"))
+    assert await labels.of_owner(ANN) == {
+        CHAT: ChatLabel("Ann's"),
+        OTHER_CHAT: ChatLabel("", True),
+    }
+    assert await labels.get(CHAT, BOB) == ChatLabel("Bob's")
+
+
+async def test_forgotten_label_is_empty_and_others_stay(labels: ChatLabels) -> None:
+    for owner in (ANN, BOB):
+        await labels.change(CHAT, owner, ChatChange(title="x"))
+    await labels.forget(CHAT, ANN)
+    await labels.forget(OTHER_CHAT, ANN)
+    assert await labels.get(CHAT, ANN) == ChatLabel()
+    assert await labels.of_owner(ANN) == {}
+    assert await labels.get(CHAT, BOB) == ChatLabel("x")
+
+
+async def test_label_is_renamed_and_archived_at_the_same_time(labels: ChatLabels) -> None:
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            change = ChatChange(title="both") if number % 2 else ChatChange(archived=True)
+            tasks.start_soon(labels.change, CHAT, ANN, change)
+    assert await labels.get(CHAT, ANN) == ChatLabel("both", True)

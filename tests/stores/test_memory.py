@@ -9,10 +9,11 @@ from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.stores.memory import MemoryWake, memory_stores
 
 # Before it is imported: it is no test module by its name.
-pytest.register_assert_rewrite("stores.contract")
+pytest.register_assert_rewrite("stores.contract", "stores.contract_waiting")
 
 from stores.contract import *  # noqa: E402, F403  # each of its tests is a test of this store
 from stores.contract import KEPT, Backend, words  # noqa: E402
+from stores.contract_waiting import *  # noqa: E402, F403  # and these
 
 
 @dataclass

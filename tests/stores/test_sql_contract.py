@@ -13,10 +13,11 @@ from adk_stream_protocol.stores.sql_log import SqlLog
 from support.postgres import PostgresServer
 
 # Before it is imported: it is no test module by its name.
-pytest.register_assert_rewrite("stores.contract")
+pytest.register_assert_rewrite("stores.contract", "stores.contract_waiting")
 
 from stores.contract import *  # noqa: E402, F403  # each of its tests is a test of these stores
 from stores.contract import KEPT, Backend  # noqa: E402
+from stores.contract_waiting import *  # noqa: E402, F403  # and these
 
 _AGING = (
     "UPDATE adk_stream_call SET created_at = created_at - :s, expires_at = expires_at - :s, "

@@ -100,6 +100,10 @@ _NEW_IN_2 = [
     "trail",
 ]
 _BACK_TO_1 = (
+    "DROP TABLE adk_stream_waiting",
+    "ALTER TABLE adk_stream_turn DROP COLUMN gently",
+    "ALTER TABLE adk_stream_turn DROP COLUMN read_at",
+    "DROP TABLE adk_stream_chat_label",
     "DROP TABLE adk_stream_request",
     "DROP INDEX adk_stream_turn_lease",
     "DROP INDEX adk_stream_call_undelivered",
@@ -110,8 +114,11 @@ _BACK_TO_1 = (
 )
 
 
-async def test_what_was_asked_before_the_upgrade_is_approved_after_it(tmp_path: Path) -> None:
-    file = old_file(tmp_path, 1)
+@pytest.mark.parametrize("version", OLD)
+async def test_what_was_asked_before_the_upgrade_is_approved_after_it(
+    tmp_path: Path, version: int
+) -> None:
+    file = old_file(tmp_path, version)
     with sqlite3.connect(file) as connection:
         # The file is old; its approval would have expired long ago.
         connection.execute("UPDATE adk_stream_call SET expires_at = 4e9")

@@ -8,6 +8,7 @@ from support.conformance import (
     SDK_VERSIONS,
     SOCKET_VERSIONS,
     AutomaticSends,
+    Prepared,
     SdkVersion,
     SocketVersion,
     StockChat,
@@ -33,6 +34,7 @@ class Connect:
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
+        prepare: Prepared = "all",
         browser: bool = False,
         query: str = "",
         always_valid: bool = True,
@@ -46,6 +48,7 @@ class Connect:
             auto=auto,
             chat_id=chat_id,
             resume=resume,
+            prepare=prepare,
             browser=browser,
             always_valid=always_valid,
         )

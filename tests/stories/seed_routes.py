@@ -83,8 +83,8 @@ class SeedChat:
     async def reply(self) -> Answered:
         """Return the chunks up to the end of a reply."""
         chunks = [await self.chunk()]
-        if chunks[0]["type"] == "error":
-            return Answered(0, error={"message": chunks[0]["errorText"]})
+        if chunks[0]["type"] == "refused":
+            return Answered(0, error={"message": chunks[0]["message"]})
         while chunks[-1]["type"] not in _ENDS:
             chunks.append(await self.chunk())
         return Answered(200, chunks)
@@ -113,7 +113,7 @@ class StreamChat(SeedChat):
             self._lines = response.aiter_lines()
         else:
             await response.aread()
-            told = json.dumps({"type": "error", "errorText": response.json()["error"]["message"]})
+            told = json.dumps({"type": "refused", "message": response.text})
             self._lines = _one(f"data: {told}")
 
     async def stop(self) -> None:

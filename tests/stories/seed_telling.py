@@ -20,6 +20,9 @@ SeedRoute: TypeAlias = Literal["stream", "envelope"]
 SEED_ROUTES: tuple[SeedRoute, ...] = ("stream", "envelope")
 
 
+_ENDS = {"finish", "error", "abort"}
+
+
 class SeedTeller(Teller):
     """Asks on `POST /stream`, or on `WS /live`."""
 
@@ -64,14 +67,17 @@ class SeedTeller(Teller):
         await self._envelope.write("interrupt")
         if not self._reading:
             # What becomes of a call that waited is told by itself.
-            self.replies.append((await self._reply(self._envelope, Running())).chunks)
+            running = Running()
+            await self._reply(self._envelope, running)
+            self.replies.append(running.chunks)
 
     async def check_ends(self) -> None:
         """Check that every turn on the socket had its one end."""
         if self._envelope is None:
             return
         heard = self._envelope.heard
-        turns = {each["messageId"] for each in heard if each != DONE and each["type"] == "start"}
+        chunks = [each for each in heard if each != DONE]
+        turns = {each["messageId"] for each in chunks if each["type"] == "start"}
         while heard.count(DONE) < len(turns):
             assert await self._envelope.next() == DONE
         assert heard.count(DONE) == len(turns)
@@ -83,19 +89,20 @@ class SeedTeller(Teller):
             return
         await self._envelope.write("message", **body)
         self._reading += 1
-        await self._reply(self._envelope, running)
+        refusal = await self._reply(self._envelope, running)
         self._reading -= 1
-        first = running.chunks[0]
-        refused = first["type"] == "error"
-        self.replies.append(first["errorText"] if refused else running.chunks)
-        running.end(first["errorText"] if refused else "")
+        self.replies.append(refusal or running.chunks)
+        running.end(refusal)
 
-    async def _reply(self, envelope: Envelope, running: Running) -> Running:
-        while not running.chunks or running.chunks[-1]["type"] not in {"finish", "error", "abort"}:
+    async def _reply(self, envelope: Envelope, running: Running) -> str:
+        """Read a reply to its end; return why there is none, or nothing."""
+        while not running.chunks or running.chunks[-1]["type"] not in _ENDS:
             while (heard := await envelope.next()) == DONE:
                 pass
+            if heard["type"] == "refused":
+                return str(heard["message"])
             running.add(heard)
-        return running
+        return ""
 
 
 def _confirmations(asked: Answered) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from support.chunk_schema import check_chunk
 from support.joining import joined
 from support.socket import Socket, opened
 from support.stage import Answered, Stage, user_message
@@ -41,6 +42,9 @@ class Running:
     more: anyio.Event = field(default_factory=anyio.Event)
 
     def add(self, chunk: dict[str, Any]) -> None:
+        if chunk["type"] != "refused":
+            # That is a frame of the envelope, beside the stream.
+            check_chunk(chunk)
         self.chunks.append(chunk)
         self._tell()
 
@@ -164,7 +168,7 @@ class Teller:
         async with self.stage.http.stream("POST", self.path, json=dict(body)) as response:
             if response.status_code != 200:
                 await response.aread()
-                running.end(response.json()["error"]["message"])
+                running.end(response.text)
                 return
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):

@@ -223,6 +223,43 @@ async def regenerated(teller: Teller) -> None:
     await teller.ask(again)
 
 
+@story("message-alone")
+async def message_alone(teller: Teller) -> None:
+    await teller.ask({"id": teller.chat, "message": user_message("hi")})
+
+
+@story("regenerated-by-name")
+async def regenerated_by_name(teller: Teller) -> None:
+    again = {"id": teller.chat, "trigger": "regenerate-message"}
+    first = await teller.say("hi")
+    await teller.ask({**again, "messageId": first.message_id})
+    await teller.ask(again)
+    await teller.ask({**again, "messageId": "unknown"})
+
+
+@story("edited-in-place")
+async def edited_in_place(teller: Teller) -> None:
+    for text in ("hi", "hello"):
+        await teller.ask({"id": teller.chat, "message": user_message(text, "first")})
+
+
+@story("edited-by-regenerating")
+async def edited_by_regenerating(teller: Teller) -> None:
+    await teller.ask({"id": teller.chat, "messages": [user_message("hi", "first")]})
+    edited = [user_message("hello", "first")]
+    again = {"id": teller.chat, "trigger": "regenerate-message", "messages": edited}
+    await teller.ask(again)
+
+
+@story("branched")
+async def branched(teller: Teller) -> None:
+    first = await teller.say("hi")
+    await teller.say("add")
+    branch = {"id": teller.chat, "messages": [user_message("hello")]}
+    await teller.ask({**branch, "parentId": first.message_id})
+    await teller.ask({**branch, "parentId": "unknown"})
+
+
 def cards_told(replies: list[Chunks | str]) -> dict[str, Any]:
     """Return the card of each approval as a client has it in the end."""
     chunks = [chunk for reply in replies if not isinstance(reply, str) for chunk in reply]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adk_stream_protocol import ApprovalStep, ToolRule
 from stories.seed_routes import ROUTES, SeedChat, answering, talking, tool_result
 from support.envelope import CONFIRM
 from support.stage import Answered, Stage, staged, user_message
@@ -170,7 +171,16 @@ async def sending(stage: Stage, path: str) -> AsyncIterator[Send]:
 @pytest.mark.parametrize("path", ["/api/chat", "/stream", "/live"])
 @pytest.mark.parametrize(
     "form",
-    ["approval", "dynamic", "confirmation", "adr-0010", "native", "adr-0003", "rest"],
+    [
+        "approval",
+        "dynamic",
+        "confirmation",
+        "adr-0010",
+        "adr-0010 by the user",
+        "native",
+        "adr-0003",
+        "rest",
+    ],
 )
 async def test_every_form_of_an_answer_approves(stage: Stage, path: str, form: str) -> None:
     async with sending(stage, path) as send:
@@ -217,14 +227,29 @@ async def approve(stage: Stage, send: Send, form: str) -> None:
             call_id, "pay", {"approved": True, "user_message": "User approved"}
         ),
     }
-    if form in parts:
-        message = {"id": "m", "role": "assistant", "parts": [parts[form]]}
+    if form.removesuffix(" by the user") in parts:
+        part = parts[form.removesuffix(" by the user")]
+        role = "user" if form.endswith(" by the user") else "assistant"
+        message = {"id": "m", "role": role, "parts": [part]}
         body: dict[str, Any] = {"id": "c", "messages": [message]}
     else:
         body = answering(contents[form])
     answered = await send(body)
     assert answered.status == 200, answered.error
     assert answered.text == "Result told."
+
+
+async def test_the_address_may_ask_for_approvals_of_the_ai_sdk(stage: Stage) -> None:
+    body = {"id": "c", "messages": [user_message("pay 5")]}
+    asked = await stage.post("/stream?profile=ai-sdk", body)
+    assert asked.types[-4:-2] == ["tool-approval-request", "data-approval"]
+    resumed = Answered.of(await stage.http.get("/stream/c/stream?profile=ai-sdk"))
+    assert resumed.chunks == asked.chunks
+    told = await stage.post("/stream?profile=ai-sdk", asked.approving("c", True))
+    assert told.only("data-approval")[0]["data"]["status"] == "approved"
+    assert stage.payments == [5]
+    other = await stage.post("/stream?profile=other", body)
+    assert (other.status, other.error["code"]) == (400, "bad_parameter")
 
 
 # Common mistakes are refused with what to send, and nothing is lost.
@@ -283,6 +308,30 @@ async def test_history_in_the_profile_shows_the_confirmation(stage: Stage, chat:
     assert native["messages"][1]["parts"][2]["state"] == "approval-requested"
 
 
+@pytest.mark.parametrize("route", ROUTES)
+async def test_who_may_decide_and_until_when_is_shown_with_the_confirmation(route: str) -> None:
+    steps = (ApprovalStep("manager", by=("bob",)),)
+    rule = ToolRule(
+        title="Send money", hint="Really?", risk="high", ui={"icon": "bank"}, steps=steps
+    )
+    async with staged(rules={"pay": rule}) as stage, talking(stage, route) as chat:
+        asked = await chat.say("pay 5")
+        shown = confirmations(asked)[0]["input"]["toolConfirmation"]
+        assert re.fullmatch(r"[\d-]+T[\d:.]+Z", shown.pop("expiresAt"))
+        assert shown == {
+            "hint": "Really?",
+            "confirmed": False,
+            "title": "Send money",
+            "risk": "high",
+            "ui": {"icon": "bank"},
+            "step": {"n": 1, "of": 1, "name": "manager", "by": ["bob"]},
+        }
+        # A yes that is not alice's to give: she is asked again, and sees whose it is.
+        again = await chat.confirm(asked, True)
+        assert confirmations(again)[0]["input"]["toolConfirmation"]["step"]["by"] == ["bob"]
+    assert stage.payments == []
+
+
 async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage, chat: SeedChat) -> None:
     asked = await chat.say("where am I")
     location, confirmation = asked.calls
@@ -296,6 +345,8 @@ async def test_a_browser_tool_with_approval_in_this_profile(stage: Stage, chat: 
         "finish",
     ]
     told = await chat.answer(tool_result(location, "get_location", {"latitude": 35.6}))
+    outputs = {c["toolCallId"]: c["output"] for c in told.only("tool-output-available")}
+    assert outputs == {confirmation: {"confirmed": True}, location: {"latitude": 35.6}}
     assert told.text == "Place told."
     assert "35.6" in str(stage.model.prompts[-1])
 
@@ -310,4 +361,21 @@ async def test_a_browser_tool_without_approval_in_this_profile(chat: SeedChat) -
     ]
     assert "providerExecuted" not in asked.only("tool-input-available")[0]
     told = await chat.answer(tool_result(asked.calls[0], "change_bgm", {"playing": "jazz"}))
+    (output,) = told.only("tool-output-available")
+    assert (output["toolCallId"], output["output"]) == (asked.calls[0], {"playing": "jazz"})
+    assert told.text == "Music told."
+
+
+async def test_an_output_that_the_clients_part_shows_is_not_sent_back(chat: SeedChat) -> None:
+    asked = await chat.say("play jazz")
+    part = {
+        "type": "tool-change_bgm",
+        "toolCallId": asked.calls[0],
+        "state": "output-available",
+        "input": {},
+        "output": {"playing": "jazz"},
+    }
+    message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+    told = await chat.send({"id": "c", "messages": [message]})
+    assert told.only("tool-output-available") == []
     assert told.text == "Music told."

@@ -57,6 +57,13 @@ async def test_text_arrives_as_one_message(stage: Stage, connect: Connect) -> No
     assert state.requests == 1
 
 
+async def test_a_refusal_is_shown_as_a_sentence(stage: Stage, connect: Connect) -> None:
+    await stage.say("theirs", "hi", **{"x-user": "bob"})
+    async with connect(stage, chat_id="theirs") as chat:
+        refused = await chat.send("hi")
+    assert (refused.status, refused.error) == ("error", "No such chat.")
+
+
 async def test_thoughts_arrive_as_reasoning(stage: Stage, connect: Connect) -> None:
     async with connect(stage) as chat:
         state = await chat.send("think")

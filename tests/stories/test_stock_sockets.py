@@ -95,23 +95,6 @@ async def test_chats_of_one_page_share_the_socket(stage: Stage, connect: Connect
     assert state.status == long.status == "ready"
 
 
-async def test_a_busy_chat_fails_the_second_page_and_not_the_first(
-    stage: Stage, connect: Connect
-) -> None:
-    async with connect(stage, chat_id="c1") as first, connect(stage, chat_id="c1") as second:
-        await first.send("long", wait=False)
-        await first.text_contains("One.")
-        refused = await second.send("hi")
-        assert refused.status == "error"
-        assert refused.error is not None
-        assert refused.error.startswith("A reply is running in this chat.")
-        stage.more.set()
-        state = await first.settled()
-        assert state.text == "One. Two."
-        again = await second.send("hi")
-    assert again.text == "Hello."
-
-
 async def test_another_users_chat_is_no_chat(stage: Stage, connect: Connect) -> None:
     await stage.say("c1", "hi", **{"x-user": "bob"})
     async with connect(stage, chat_id="c1") as chat:

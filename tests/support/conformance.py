@@ -31,6 +31,7 @@ __all__ = [
     "ErrorKind",
     "Finish",
     "Part",
+    "Prepared",
     "ReadInput",
     "Reading",
     "RefusedChunk",
@@ -53,6 +54,8 @@ SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
 AutomaticSends = Literal["approvals", "tools", "both", "answered", "none", "approved", "confirmed"]
 """Which `sendAutomaticallyWhen` a page has; the last two are such that send too often."""
+Prepared = Literal["all", "documented", "untriggered", "last", "naming", "branching"]
+"""What an application sends of its messages: see `prepare.mjs`."""
 ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
 Status = Literal["submitted", "streaming", "ready", "error"]
 Chunk = Mapping[str, JsonValue]
@@ -273,10 +276,11 @@ class StockChat:
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
+        prepare: Prepared = "all",
         browser: bool = False,
         always_valid: bool = True,
     ) -> None:
-        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto]
+        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto, "--prepare", prepare]
         if chat_id is not None:
             self._arguments += ["--chat", chat_id]
         if resume:
@@ -322,12 +326,28 @@ class StockChat:
         if error is None:
             await check_messages(self._shown or ())
 
-    async def send(self, text: str, *, files: Sequence[Part] = (), wait: bool = True) -> ChatState:
-        return await self._do("send", text=text, files=list(files) or None, wait=wait)
+    async def send(
+        self,
+        text: str,
+        *,
+        files: Sequence[Part] = (),
+        body: Mapping[str, JsonValue] | None = None,
+        wait: bool = True,
+    ) -> ChatState:
+        """Sends a message; `body` is what the app adds to this one request."""
+        return await self._do("send", text=text, files=list(files) or None, body=body, wait=wait)
 
     async def edit(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
         """Replaces a user message, dropping what came after it, and sends."""
         return await self._do("edit", messageId=message_id, text=text, wait=wait)
+
+    async def rewrite(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
+        """Edits as Vercel's chatbot does: the new text under the old id, then `regenerate`."""
+        return await self._do("rewrite", messageId=message_id, text=text, wait=wait)
+
+    async def branch(self, parent_id: str | None, text: str, *, wait: bool = True) -> ChatState:
+        """Edits as assistant-ui does: a new message after the parent, or as the first."""
+        return await self._do("branch", parentId=parent_id, text=text, wait=wait)
 
     async def submit(self, *, wait: bool = True) -> ChatState:
         """Sends what there is, as `sendMessage()` without a message."""

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
 
+from support.chunk_schema import check_chunk
 from support.stage import Answered, user_message
 
 __all__ = ["CONFIRM", "DONE", "Envelope", "enveloped"]
@@ -80,8 +81,14 @@ class Envelope:
         while text not in str((await self.next()).get("delta", "")):
             pass
 
-    async def error(self) -> str:
-        """Return the next error, whatever comes before it."""
+    async def refused(self) -> str:
+        """Return why something was refused, whatever comes before that."""
+        while (heard := await self.next()) == DONE or heard["type"] != "refused":
+            pass
+        return str(heard["message"])
+
+    async def broken_off(self) -> str:
+        """Return the error that a reply broke off with, whatever comes before it."""
         while (heard := await self.next()) == DONE or heard["type"] != "error":
             pass
         return str(heard["errorText"])
@@ -98,7 +105,11 @@ def _read(text: str) -> Any:
     assert text.endswith("\n\n")
     body = text.removeprefix("data: ").removesuffix("\n\n")
     assert "\n" not in body
-    return body if body == DONE else json.loads(body)
+    if body == DONE:
+        return body
+    chunk = json.loads(body)
+    check_chunk(chunk)
+    return chunk
 
 
 @asynccontextmanager

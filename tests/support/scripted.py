@@ -70,6 +70,8 @@ class LiveConnection(BaseLlmConnection):
         if self._closed:
             return
         request = self._request.model_copy(update={"contents": list(self._contents)})
+        # What is said meanwhile is answered next.
+        place = len(self._contents)
         calls = False
         async for response in self._model.generate_content_async(request, stream=True):
             parts = (response.content.parts if response.content else None) or []
@@ -77,7 +79,8 @@ class LiveConnection(BaseLlmConnection):
                 # Live models send whole calls; ADK runs what it gets.
                 continue
             if not response.partial and response.content is not None:
-                self._contents.append(response.content)
+                self._contents.insert(place, response.content)
+                place += 1
                 calls = any(part.function_call for part in parts)
             yield response
         if self._ends_calls or not calls:

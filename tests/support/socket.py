@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
 
+from support.chunk_schema import check_chunk
 from support.stage import user_message
 
 __all__ = ["Frame", "Socket", "chunks_of", "opened", "socket_url"]
@@ -50,7 +51,10 @@ class Socket:
 
     async def ask(self, request_id: str, body: Mapping[str, object], **fields: object) -> None:
         """Send a chat request."""
-        head = {"type": "send", "requestId": request_id, "trigger": "submit-message"}
+        head = {"type": "send", "requestId": request_id}
+        if "message" not in body:
+            # Who sends a message alone, as the AI SDK's documentation shows, sends no trigger.
+            head["trigger"] = "submit-message"
         await self.write(head | dict(body) | {"headers": {}, "body": {}} | fields)
 
     async def resume(self, request_id: str, chat: str) -> None:
@@ -71,7 +75,10 @@ class Socket:
                         return self.unread.pop(index)
                 text = await self.connection.recv()
                 assert isinstance(text, str), "a binary frame kills a stock client"
-                self.unread.append(json.loads(text))
+                heard = json.loads(text)
+                if heard["type"] == "chunk":
+                    check_chunk(heard["chunk"])
+                self.unread.append(heard)
 
     async def all(self, request_id: str) -> list[Frame]:
         """Return the frames of a request up to its last."""

@@ -22,8 +22,10 @@ from adk_stream_protocol.held_calls.browser_tool import BrowserTool
 from adk_stream_protocol.held_calls.deciders import MayDecide
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.ports import Stores
+from adk_stream_protocol.server.identity import Identify
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app
+from support.chunk_schema import check_chunk
 from support.scripted import Script, ScriptedModel, call, thought
 from support.serving import serving
 from support.stored_chats import check_chats
@@ -173,8 +175,7 @@ class Answered:
         """Read a response."""
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             return cls(response.status_code, _chunks(response.text), raw=response.text)
-        error = response.json().get("error", {}) if response.content else {}
-        return cls(response.status_code, error=error, raw=response.text)
+        return cls(response.status_code, error=_error(response), raw=response.text)
 
     @property
     def types(self) -> list[str]:
@@ -235,9 +236,25 @@ class Answered:
         }
 
 
+def _error(response: httpx.Response) -> dict[str, str]:
+    """Return a fault's code, message and id, from wherever the response has them."""
+    if "x-adk-stream-error" in response.headers and not _is_json(response):
+        code, error_id = (response.headers[f"x-adk-stream-error{end}"] for end in ("", "-id"))
+        return {"code": code, "message": response.text, "id": error_id}
+    error: dict[str, str] = response.json().get("error", {}) if response.content else {}
+    return error
+
+
+def _is_json(response: httpx.Response) -> bool:
+    return response.headers["content-type"] == "application/json"
+
+
 def _chunks(text: str) -> list[dict[str, Any]]:
     lines = (line.removeprefix("data: ") for line in text.split("\n") if line.startswith("data: {"))
-    return [json.loads(line) for line in lines]
+    chunks = [json.loads(line) for line in lines]
+    for chunk in chunks:
+        check_chunk(chunk)
+    return chunks
 
 
 _count = iter(range(1, 1_000_000))
@@ -266,6 +283,7 @@ async def staged(
     stores: Stores | None = None,
     cut_off: bool = False,
     may_decide: MayDecide | None = None,
+    identify: Identify = user_by_header,
     checked: bool = True,
 ) -> AsyncIterator[Stage]:
     """Serve a stage with uvicorn on loopback.
@@ -280,7 +298,7 @@ async def staged(
     app = create_app(
         agent,
         tools=rules,
-        identify=user_by_header,
+        identify=identify,
         settings=settings
         or dataclasses.replace(Settings(), keep_alive_seconds=5.0, drain_seconds=drain),
         services=services,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from adk_stream_protocol.errors import BadRequest, ClientFault, NotFound
-from adk_stream_protocol.identifiers import ApprovalId
+from adk_stream_protocol.identifiers import ApprovalId, MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.instructions import (
     Answers,
@@ -18,7 +18,7 @@ from adk_stream_protocol.translation.instructions import (
     interpret,
     may_answer,
 )
-from adk_stream_protocol.wire.requests import parse_request
+from adk_stream_protocol.wire.requests import BEGINNING, parse_request
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 from translation.builders import held_call
 
@@ -136,6 +136,47 @@ def test_regenerate_names_the_message_and_brings_the_last_one_said() -> None:
 
 def test_regenerate_may_name_and_bring_nothing() -> None:
     assert read(assistant(), trigger="regenerate-message") == Regenerate(None, None)
+    assert read(trigger="regenerate-message") == Regenerate(None, None)
+    assert read(trigger="regenerate-message", message_id="m1") == Regenerate(MessageId("m1"), None)
+
+
+def test_another_message_that_is_named_may_be_the_answer_to_replace() -> None:
+    said = read(user("hi", "u1"), message_id="m1")
+    assert isinstance(said, Say)
+    assert (said.edits, said.replaces) == (False, "m1")
+    own = read(user("hi", "u1"), message_id="u1")
+    assert isinstance(own, Say)
+    assert own.replaces is None
+
+
+@pytest.mark.parametrize("trigger", ["submit-message", "regenerate-message"])
+def test_parent_is_passed_on(trigger: str) -> None:
+    body: dict[str, JsonValue] = {"id": "chat", "messages": [user()], "trigger": trigger}
+    for named, parent in (({}, None), ({"parentId": None}, BEGINNING), ({"parentId": "m1"}, "m1")):
+        asked = interpret(parse_request({**body, **named}), ())
+        assert isinstance(asked, Say | Regenerate)
+        assert asked.parent_id == parent
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_bare"),
+    [
+        ({}, True),
+        ({"messageId": ""}, True),
+        ({"trigger": "submit-message"}, False),
+        ({"messageId": "u1"}, False),
+        ({"messageId": "m9"}, False),
+        ({"parentId": "m1"}, False),
+        ({"parentId": None}, False),
+    ],
+)
+def test_request_that_says_nothing_but_the_message_is_bare(
+    rest: dict[str, JsonValue], is_bare: bool
+) -> None:
+    for said in ({"message": user("hi", "u1")}, {"messages": [assistant(), user("hi", "u1")]}):
+        asked = interpret(parse_request({"id": "chat", **said, **rest}), ())
+        assert isinstance(asked, Say)
+        assert asked.is_bare == is_bare
 
 
 def test_last_message_of_the_system_is_refused() -> None:
@@ -367,6 +408,58 @@ def test_output_of_an_approved_call_may_look_like_a_decision() -> None:
     approved = held_call("ask3", "c3", kind=CallKind.BROWSER, state=CallState.APPROVED)
     told = read(result("c3", "get_location", {"approved": True}), held=[approved])
     assert told == Answers((Output(ApprovalId("ask3"), {"approved": True}),))
+
+
+# Answers as parts of a user's message, as the tests of ADR 0010 send them
+
+
+def said_by_user(*parts: JsonObject) -> JsonObject:
+    return {"role": "user", "parts": list(parts)}
+
+
+def approval_part(approval_id: str, approved: JsonValue) -> JsonObject:
+    return {
+        "type": "tool-adk_request_confirmation",
+        "toolCallId": approval_id,
+        "toolName": "adk_request_confirmation",
+        "state": "approval-responded",
+        "approval": {"id": approval_id, "approved": approved},
+    }
+
+
+def test_a_users_message_may_hold_the_answer_as_a_part() -> None:
+    assert read(said_by_user(approval_part("adk-1", True))) == Answers((APPROVE,))
+    assert read(said_by_user(responded("c1", "adk-1", True))) == Answers((APPROVE,))
+
+
+def test_a_users_message_may_hold_approval_and_output_as_parts() -> None:
+    output = item("c3", None, HERE)
+    for parts in ((approval_part("ask3", True), output), (output, approval_part("ask3", True))):
+        assert read(said_by_user(*parts), held=[LOCATE]) == BOTH
+
+
+def test_an_answer_beside_words_comes_before_them() -> None:
+    text: JsonObject = {"type": "text", "text": "and hurry"}
+    said = read(said_by_user(approval_part("adk-1", True), text))
+    assert isinstance(said, Say)
+    assert said.answers == (APPROVE,)
+
+
+def test_parts_of_a_users_message_are_as_strict_as_any_answer() -> None:
+    assert refusal(said_by_user(approval_part("adk-9", True))).code == "unknown_call"
+    assert refusal(said_by_user(approval_part("adk-1", "yes"))).code == "not_a_boolean"
+    assert refusal(said_by_user(approval_part("c1", True))).code == "mixed_ids"
+    assert refusal(said_by_user(item("c3", None, HERE)), held=[LOCATE]).code == "not_approved"
+    asked = tool("adk_request_confirmation", "adk-1", "input-available")
+    assert refusal(said_by_user(asked)).code == "nothing_to_answer"
+
+
+def test_only_a_part_of_the_assistants_message_shows_an_output_already() -> None:
+    done = tool("change_bgm", "c4", "output-available", output=1)
+    ways = [assistant(done), said_by_user(done), result("c4", "change_bgm", 1)]
+    read_ways = [read(way, held=[BGM]) for way in ways]
+    shown = [told.answers[0] for told in read_ways if isinstance(told, Answers)]
+    assert [isinstance(one, Output) and one.is_shown for one in shown] == [True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from adk_stream_protocol.stores.memory import MemoryLog, MemoryTurns, memory_sto
 from support.envelope import CONFIRM, DONE, Envelope, enveloped
 from support.joining import joined
 from support.postgres import PostgresServer
+from support.scripted import call
 from support.serving import serving
 from support.stage import Answered, Stage, staged, user_by_header, user_message
 
@@ -52,6 +53,10 @@ async def asked_to(live: Envelope, text: str = "pay 5") -> Answered:
 def confirmation_of(asked: Answered) -> dict[str, Any]:
     (found,) = [c for c in asked.only("tool-input-available") if c["toolName"] == CONFIRM]
     return found
+
+
+def refusals(live: Envelope) -> list[dict[str, Any]]:
+    return [each for each in live.heard if each != DONE and each["type"] == "refused"]
 
 
 async def pending(stage: Stage) -> list[dict[str, Any]]:
@@ -205,7 +210,8 @@ async def test_a_browser_tools_output_is_a_tool_result(stage: Stage, live: Envel
     await live.answer(asked.calls[0], {"playing": "jazz"})
     told = await live.turn()
     assert told.text == "Music told."
-    assert told.only("tool-output-available") == []
+    (output,) = told.only("tool-output-available")
+    assert (output["toolCallId"], output["output"]) == (asked.calls[0], {"playing": "jazz"})
     assert "playing" in str(stage.model.prompts[-1])
 
 
@@ -217,6 +223,35 @@ async def test_a_browser_tools_approval_and_output_come_one_after_the_other(
     assert (await live.reply()).only("tool-output-available")[0]["output"] == {"confirmed": True}
     await live.answer(location, {"latitude": 35.6})
     assert (await live.turn()).text == "Place told."
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_an_output_that_comes_before_the_approval_is_kept_until_the_decision(
+    stage: Stage, live: Envelope, confirmed: bool
+) -> None:
+    location, confirmation = (await asked_to(live, "where am I")).calls
+    for _ in range(2):
+        await live.answer(location, {"latitude": 35.6})
+    assert await live.is_silent()
+    assert "35.6" not in (await stage.http.get(f"/api/approvals/{confirmation}")).text
+    await live.confirm(confirmation, confirmed)
+    told = await live.turn()
+    assert told.text == "Place told."
+    assert refusals(live) == []
+    outputs = {c["toolCallId"]: c["output"] for c in told.only("tool-output-available")}
+    assert outputs.get(location) == ({"latitude": 35.6} if confirmed else None)
+    assert ("35.6" in str(stage.model.prompts[-1])) is confirmed
+
+
+async def test_an_output_that_is_kept_counts_when_the_approval_comes_from_elsewhere(
+    stage: Stage, live: Envelope
+) -> None:
+    location, _ = (await asked_to(live, "where am I")).calls
+    await live.answer(location, {"latitude": 35.6})
+    assert await live.is_silent()
+    await rest(stage)
+    assert (await live.turn()).text == "Place told."
+    assert "35.6" in str(stage.model.prompts[-1])
 
 
 # One end for each turn
@@ -359,13 +394,59 @@ async def test_a_decision_on_another_instance_continues_the_turn_here(
 # Answers that change nothing
 
 
+async def test_an_answer_given_again_is_silent_while_its_outcome_follows(
+    stage: Stage, live: Envelope
+) -> None:
+    asked = await asked_to(live, "pay late")
+    for _ in range(3):
+        await live.confirm(asked.calls[1], True)
+    assert (await live.next())["type"] == "start"
+    stage.more.set()
+    assert (await live.turn()).text == "Late told."
+    # Requests are carried out in order: by now all of them were.
+    await live.say("hi")
+    assert (await live.turn()).text == "Hello."
+    assert refusals(live) == []
+    assert stage.payments == [5]
+
+
+async def test_one_of_two_answers_given_again_is_silent_while_the_other_is_awaited(
+    stage: Stage, live: Envelope
+) -> None:
+    asked = await asked_to(live, "pay both")
+    first, second = asked.calls[2:]
+    await live.confirm(first, True)
+    assert (await live.reply()).types == ["start", "tool-output-available", "finish"]
+    await live.confirm(first, True)
+    assert await live.is_silent()
+    await live.confirm(second, True)
+    assert (await live.turn()).text == "Both told."
+    assert stage.payments == [1, 2]
+
+
+async def test_an_output_given_again_is_silent_while_its_outcome_follows(
+    stage: Stage, live: Envelope
+) -> None:
+    stage.model.script["play late"] = [[call("change_bgm", track="jazz")], [stage.more, "Late."]]
+    asked = await asked_to(live, "play late")
+    for _ in range(2):
+        await live.answer(asked.calls[0], {"playing": "jazz"})
+    await live.answer(asked.calls[0], {"playing": "rock"})
+    assert await live.refused() == (
+        "change_bgm was answered before, and is done. This answer changes nothing."
+    )
+    stage.more.set()
+    assert (await live.turn()).text == "Late."
+    assert await live.is_silent()
+
+
 async def test_a_second_answer_is_told_the_real_state(stage: Stage, live: Envelope) -> None:
     asked = await asked_to(live)
     await live.confirm(asked.calls[1], True)
     await live.turn()
     for verdict in (True, False):
         await live.confirm(asked.calls[1], verdict)
-        assert await live.error() == (
+        assert await live.refused() == (
             "pay was answered before, and is done. This answer changes nothing."
         )
     assert await live.is_silent()
@@ -377,9 +458,9 @@ async def test_two_answers_at_once_run_the_tool_once(stage: Stage, live: Envelop
     await live.confirm(asked.calls[1], True)
     await live.confirm(asked.calls[1], False)
     told = [await live.next() for _ in range(11)]
-    assert told[-1] == DONE or told[-1]["type"] == "error"
-    (refused,) = [c for c in told if c != DONE and c["type"] == "error"]
-    assert refused["errorText"].startswith("pay was answered before, and is ")
+    (refused,) = refusals(live)
+    assert refused["message"].startswith("pay was answered before, and is ")
+    assert (refused["code"], refused["toolCallId"]) == ("already_answered", asked.calls[1])
     assert DONE in told
     assert stage.payments == [5]
 
@@ -391,7 +472,7 @@ async def test_an_answer_that_came_too_late_is_told_what_was_decided_elsewhere(
     await rest(stage, approved=False)
     await live.turn()
     await live.confirm(asked.calls[1], True)
-    assert "is denied" in await live.error()
+    assert "is denied" in await live.refused()
     assert stage.payments == []
 
 
@@ -400,7 +481,7 @@ async def test_a_confirmation_of_a_browser_tool_counts_once(live: Envelope) -> N
     await live.confirm(confirmation, True)
     await live.reply()
     await live.confirm(confirmation, False)
-    assert "get_location was answered before, and is approved" in await live.error()
+    assert "get_location was answered before, and is approved" in await live.refused()
     await live.answer(location, {"latitude": 35.6})
     assert (await live.turn()).text == "Place told."
 
@@ -410,7 +491,7 @@ async def test_an_unknown_id_is_told_and_the_right_one_still_counts(
 ) -> None:
     asked = await asked_to(live)
     await live.confirm("adk-not-there", True)
-    assert "No call waits under the id 'adk-not-there'" in await live.error()
+    assert "No call waits under the id 'adk-not-there'" in await live.refused()
     await live.confirm(asked.calls[1], True)
     assert (await live.turn()).text == "Result told."
     assert stage.payments == [5]
@@ -420,7 +501,7 @@ async def test_another_users_call_is_no_call(stage: Stage, live: Envelope) -> No
     asked = await asked_to(live)
     async with enveloped(stage.url, headers={"x-user": "mallory"}) as other:
         await other.confirm(asked.calls[1], True)
-        assert "No call waits" in await other.error()
+        assert "No call waits" in await other.refused()
     assert stage.payments == []
     assert len(await pending(stage)) == 1
 
@@ -447,7 +528,7 @@ async def test_interrupt_gives_up_what_waits_and_the_turn_ends(
     assert told.message_id == asked.message_id
     assert told.only("tool-output-error")[0]["toolCallId"] == asked.calls[0]
     await live.confirm(asked.calls[1], True)
-    assert "is cancelled" in await live.error()
+    assert "is cancelled" in await live.refused()
     assert stage.payments == []
 
 
@@ -506,7 +587,8 @@ async def test_a_socket_is_of_one_chat(stage: Stage, by_address: bool) -> None:
             await live.say("hi")
             await live.turn()
         await live.say("hi", chat="other")
-        assert await live.error() == "This socket is of the chat 'c'. Open another for another."
+        assert await live.refused() == "This socket is of the chat 'c'. Open another for another."
+        assert await live.next() == DONE
         await live.say("hello")
         assert (await live.turn()).text == "Hello again."
     assert (await stage.http.get("/api/chats/other")).status_code == 404
@@ -517,11 +599,12 @@ async def test_another_users_chat_is_no_chat(stage: Stage, live: Envelope) -> No
     await live.turn()
     async with enveloped(stage.url, headers={"x-user": "mallory"}) as other:
         await other.say("hi")
-        assert await other.error() == "No such chat."
+        assert await other.refused() == "No such chat."
+        assert await other.next() == DONE
         await other.say("hi", chat="own")
         assert (await other.turn()).text == "Hello."
     async with enveloped(stage.url, chat="c", headers={"x-user": "mallory"}) as other:
-        assert await other.error() == "No such chat."
+        assert await other.refused() == "No such chat."
         await stage.say("c", "hello")
         assert await other.is_silent()
 
@@ -531,10 +614,19 @@ async def test_a_busy_chat_refuses_the_second_message_and_not_the_first(
 ) -> None:
     await live.say("long")
     await live.until_text("One.")
-    await live.say("hi")
-    assert (await live.error()).startswith("A reply is running in this chat.")
+    await live.write("message", id="c", messages=[user_message("hi")], busy="reject")
+    assert (await live.refused()).startswith("A reply is running in this chat.")
     stage.more.set()
     assert "Two." in (await live.turn()).text
+
+
+async def test_a_message_while_it_answers_interrupts(live: Envelope) -> None:
+    await live.say("long")
+    await live.until_text("One.")
+    await live.say("hi")
+    assert (await live.turn()).types[-1] == "abort"
+    assert (await live.turn()).text == "Hello."
+    assert await live.is_silent()
 
 
 async def test_the_same_message_again_does_not_double_the_reply(
@@ -554,6 +646,145 @@ async def test_the_older_form_of_a_message_is_read(live: Envelope) -> None:
     text = [{"type": "text", "text": "hi"}]
     await live.write("message", messages=[{"role": "user", "content": text}])
     assert (await live.turn()).text == "Hello."
+
+
+# What is refused is told beside the stream
+
+
+async def test_a_refusal_is_no_event_of_the_stream(live: Envelope) -> None:
+    await live.answer("adk-not-there", {"confirmed": True}, CONFIRM)
+    with anyio.fail_after(60):
+        text = await live.connection.recv()
+    assert isinstance(text, str)
+    assert not text.startswith("data:")
+    refused = json.loads(text)
+    message = "No call waits under the id 'adk-not-there' in this chat. Send the id that came with"
+    assert refused.pop("message").startswith(message)
+    assert refused == {
+        "type": "refused",
+        "version": "1.0",
+        "code": "unknown_call",
+        "toolCallId": "adk-not-there",
+    }
+
+
+EMPTY = {"role": "user", "content": [{"type": "text", "text": " "}]}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps({"type": "message", "version": "1.0", "data": {"messages": [EMPTY]}}),
+        json.dumps({"type": "message", "version": "1.0", "messages": []}),
+        json.dumps({"type": "message", "version": "1.0", "messages": ["花" * 400_000]}),
+    ],
+)
+async def test_a_message_that_is_refused_leaves_no_stream_open(
+    live: Envelope, written: str
+) -> None:
+    await live.put(written)
+    assert await live.refused()
+    assert await live.next() == DONE
+    await live.say("hi")
+    assert (await live.turn()).text == "Hello."
+
+
+async def test_a_message_that_is_refused_does_not_end_a_turn_that_waits(
+    live: Envelope,
+) -> None:
+    asked = await asked_to(live)
+    await live.write("message", messages=[EMPTY])
+    assert await live.refused() == "The message is empty: it needs text or a file."
+    assert await live.is_silent()
+    await live.confirm(asked.calls[1], True)
+    assert (await live.turn()).text == "Result told."
+    assert live.heard.count(DONE) == 1
+
+
+async def test_an_answer_that_is_refused_ends_nothing(live: Envelope) -> None:
+    item = {"type": "tool-result", "toolCallId": "x", "toolName": "pay", "result": {}}
+    await live.write("message", messages=[{"role": "user", "content": [item]}])
+    assert "No call waits" in await live.refused()
+    assert await live.is_silent()
+
+
+async def test_an_answer_to_a_chat_that_is_not_followed_yet_gets_its_outcome(
+    stage: Stage,
+) -> None:
+    async with enveloped(stage.url) as live:
+        asked = await asked_to(live)
+        await live.confirm(asked.calls[1], True)
+        told = await live.turn()
+    part = {
+        "type": f"tool-{CONFIRM}",
+        "toolCallId": asked.calls[1],
+        "state": "output-available",
+        "output": {"confirmed": True},
+    }
+    message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+    async with enveloped(stage.url) as live:
+        # As a client whose socket was cut, and that does not know whether it was heard.
+        await live.write("message", id="c", messages=[message])
+        assert joined((await live.turn()).chunks) == joined(told.chunks)
+    assert stage.payments == [5]
+
+
+# Frames without `data`, as later clients write them
+
+
+async def test_frames_may_be_flat(stage: Stage, live: Envelope) -> None:
+    said = [user_message("pay 5")]
+    head = {"version": "1.0", "timestamp": 1}
+    await live.put({"type": "message", **head, "id": "c", "messages": said})
+    asked = await live.reply()
+    result = {"confirmed": True}
+    await live.put({"type": "tool_result", **head, "toolCallId": asked.calls[1], "result": result})
+    assert (await live.turn()).text == "Result told."
+    assert stage.payments == [5]
+    await live.put({"type": "interrupt", **head, "reason": "user_abort"})
+    assert await live.is_silent()
+
+
+async def test_a_pong_returns_the_timestamp_of_its_ping(live: Envelope) -> None:
+    await live.put({"type": "ping", "version": "1.0", "timestamp": 1_766_000_000_123})
+    assert await live.next() == {
+        "type": "pong",
+        "version": "1.0",
+        "timestamp": 1_766_000_000_123,
+    }
+    await live.write("ping", timestamp=7.5)
+    assert (await live.next())["timestamp"] == 7.5
+    assert await live.is_silent()
+
+
+# The other profile
+
+
+async def test_the_address_may_ask_for_the_other_profile(stage: Stage) -> None:
+    async with enveloped(stage.url, profile="ai-sdk") as live:
+        asked = await asked_to(live)
+        assert asked.types[-5:] == [
+            "tool-input-available",
+            "tool-approval-request",
+            "data-approval",
+            "finish-step",
+            "finish",
+        ]
+        await live.write("message", **asked.approving("c", True))
+        told = await live.turn()
+    assert told.text == "Result told."
+    assert told.only("data-approval")[0]["data"]["status"] == "approved"
+    assert stage.payments == [5]
+
+
+async def test_the_profiles_are_shown_side_by_side(stage: Stage, live: Envelope) -> None:
+    async with enveloped(stage.url, chat="c", profile="ai-sdk") as other:
+        await asked_to(live)
+        asked = await other.reply()
+        await other.write("message", **asked.approving("c", False))
+        assert (await other.turn()).only("tool-output-denied")
+        (denied,) = (await live.turn()).only("tool-output-error")
+        assert denied["errorText"] == "User denied execution"
 
 
 # Frames
@@ -589,7 +820,7 @@ async def test_a_bad_frame_is_answered_and_nothing_is_lost(
 ) -> None:
     asked = await asked_to(live)
     await live.put(written)
-    assert said in await live.error()
+    assert said in await live.refused()
     await live.confirm(asked.calls[1], True)
     assert (await live.turn()).text == "Result told."
     assert stage.payments == [5]
@@ -597,7 +828,7 @@ async def test_a_bad_frame_is_answered_and_nothing_is_lost(
 
 async def test_a_binary_frame_is_refused(live: Envelope) -> None:
     await live.connection.send(b"\x00")
-    assert "text frames" in await live.error()
+    assert "text frames" in await live.refused()
     assert await live.is_silent()
 
 
@@ -616,7 +847,7 @@ async def test_sound_that_cannot_be_heard_is_refused(
 ) -> None:
     chunk = base64.b64encode(b"\x00\x00").decode()
     await live.write("audio_chunk", **({"chunk": chunk, "sampleRate": 16_000} | other))
-    assert said in await live.error()
+    assert said in await live.refused()
     assert await live.is_silent()
 
 
@@ -632,6 +863,26 @@ async def test_what_the_microphone_hears_is_a_turn_of_the_chat() -> None:
         assert (await live.reply()).only("tool-input-available")[0]["toolName"] == "change_bgm"
     assert [c["toolName"] for c in told.only("tool-input-available")] == ["get_weather"]
     assert "Tokyo" in told.text
+
+
+async def test_push_to_talk_says_when_the_microphone_is_off() -> None:
+    app = create_app(build_agent(), settings=Settings())
+    voice = base64.b64encode(b"\x00\x20" * 3_200).decode()
+    async with serving(app) as url, enveloped(url, chat="c") as live:
+        await live.put({"type": "audio_control", "version": "1.0", "action": "start"})
+        await live.write("audio_chunk", chunk=voice)
+        # No silence follows: the key is up, and with it the microphone.
+        await live.put({"type": "audio_control", "version": "1.0", "action": "stop"})
+        told = await live.turn()
+        assert "Tokyo" in told.text
+        await live.write("audio_control", action="louder")
+        assert '"start" or "stop"' in await live.refused()
+
+
+async def test_push_to_talk_without_a_chat_is_accepted(live: Envelope) -> None:
+    for action in ("start", "stop"):
+        await live.put({"type": "audio_control", "version": "1.0", "action": action})
+    assert await live.is_silent()
 
 
 async def test_who_speaks_while_another_reply_runs_is_not_heard(stage: Stage) -> None:
@@ -654,10 +905,11 @@ async def test_requests_beyond_the_limit_are_refused_one_by_one(
     await live.confirm(asked.calls[1], True)
     for _ in range(32):
         await live.confirm(asked.calls[1], True)
-    assert (await live.error()).startswith("32 requests are open on this socket.")
+    assert (await live.refused()).startswith("32 requests are open on this socket.")
     stage.more.set()
-    await live.turn()
-    assert await live.error()
+    assert (await live.turn()).text == "Two."
+    assert (await live.turn()).text == "Result told."
+    assert stage.payments == [5]
 
 
 # Opening and leaving
@@ -670,6 +922,7 @@ async def test_requests_beyond_the_limit_are_refused_one_by_one(
         ({"x-user": ""}, {}, 403),
         ({}, {"chat": "a/b"}, 400),
         ({}, {"sdk": "9"}, 400),
+        ({}, {"profile": "other"}, 400),
     ],
 )
 async def test_who_may_not_is_refused_before_the_socket_is_accepted(
@@ -821,7 +1074,7 @@ async def test_a_chat_that_is_deleted_while_a_call_waits_can_be_begun_anew(
     await live.say("hi")
     assert (await live.turn()).text == "Hello."
     await live.confirm(asked.calls[1], True)
-    assert "is cancelled" in await live.error()
+    assert "is cancelled" in await live.refused()
     assert stage.payments == []
 
 
@@ -834,7 +1087,7 @@ async def test_a_server_that_drains_ends_what_runs_and_then_the_socket(stage: St
         await live.until_text("One.")
         turns_of(app).drain.begin()
         await live.say("hi", chat=None)
-        assert (await live.error()).startswith("This server is about to end.")
+        assert (await live.refused()).startswith("This server is about to end.")
         stage.more.set()
         assert (await live.turn()).text == "Two."
         with pytest.raises(ConnectionClosed), anyio.fail_after(5):
@@ -866,7 +1119,7 @@ async def test_a_reply_that_cannot_be_read_is_told_and_the_socket_stays_open(
         await live.until_text("One.")
         log.is_broken = True
         stage.more.set()
-        assert (await live.error()).startswith("The server failed. Please try again. (error ")
+        assert (await live.broken_off()).startswith("The server failed. Please try again. (error ")
         log.is_broken = False
         with anyio.fail_after(5):
             # Another message is taken when the reply that nobody reads has ended.
@@ -905,7 +1158,7 @@ async def test_a_database_that_does_not_answer_ends_no_socket(
         with anyio.fail_after(5):
             await turns.missed.wait()
         await live.write("interrupt")
-        assert (await live.error()).startswith("The server failed.")
+        assert (await live.refused()).startswith("The server failed.")
         turns.is_down = False
         await stage.say("c", "hello")
         assert (await live.turn()).text == "Hello again."

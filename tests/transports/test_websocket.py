@@ -149,7 +149,7 @@ async def test_two_readers_of_one_reply_are_numbered_each_for_itself(
 async def test_a_busy_chat_fails_only_the_second_request(stage: Stage, socket: Socket) -> None:
     await socket.say("r1", "c1", "long")
     await socket.until_text("r1", "One.")
-    await socket.say("r2", "c1", "hi")
+    await socket.ask("r2", {"id": "c1", "messages": [user_message("hi")], "busy": "reject"})
     (refused,) = await socket.all("r2")
     assert refused["type"] == "error"
     assert refused["errorText"].startswith("A reply is running in this chat.")
@@ -177,7 +177,7 @@ async def test_a_request_id_that_is_open_cannot_be_taken_again(
 # Abort, and leaving
 
 
-async def test_abort_ends_the_frames_and_not_the_reply(stage: Stage, socket: Socket) -> None:
+async def test_abort_stops_the_reply_and_no_other(socket: Socket) -> None:
     await socket.say("r1", "c1", "long")
     await socket.until_text("r1", "One.")
     await socket.abort("r1")
@@ -185,10 +185,21 @@ async def test_abort_ends_the_frames_and_not_the_reply(stage: Stage, socket: Soc
     await socket.abort("never was")
     await socket.say("r2", "c2", "hi")
     await socket.all("r2")
+    await socket.resume("r3", "c1")
+    stopped = Answered(200, chunks_of(await socket.all("r3")))
+    assert (stopped.text, stopped.types[-1]) == ("One. ", "abort")
+    assert [frame for frame in socket.unread if frame["requestId"] == "r1"] == []
+
+
+async def test_who_only_leaves_a_reply_does_not_stop_it(stage: Stage, socket: Socket) -> None:
+    await socket.say("r1", "c1", "long")
+    await socket.until_text("r1", "One.")
+    await socket.write({"type": "abort", "requestId": "r1", "leave": True})
+    await socket.say("r2", "c2", "hi")
+    await socket.all("r2")
     stage.more.set()
     await socket.resume("r3", "c1")
     assert Answered(200, chunks_of(await socket.all("r3"))).text == "One. Two."
-    assert [frame for frame in socket.unread if frame["requestId"] == "r1"] == []
 
 
 class SlowSessions(InMemorySessionService):
@@ -224,7 +235,14 @@ async def test_who_goes_right_behind_a_message_does_not_take_it_back(leaves: boo
             await socket.next("r2")
         sessions.may_answer.set()
         await other.resume("r3", "c1")
-        assert Answered(200, chunks_of(await other.all("r3"))).text == "Hello."
+        reply = Answered(200, chunks_of(await other.all("r3")))
+        if leaves:
+            assert reply.text == "Hello."
+        else:
+            # It was stopped, and what was said stays.
+            assert reply.types[-1] == "abort"
+        chat = (await stage.http.get("/api/chats/c1")).json()
+        assert chat["messages"][0]["parts"] == [{"type": "text", "text": "hi"}]
 
 
 async def test_leaving_is_not_stopping(stage: Stage) -> None:

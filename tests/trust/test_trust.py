@@ -219,7 +219,8 @@ async def test_a_second_tab_cannot_write_while_a_turn_runs(stage: Stage) -> None
     async with anyio.create_task_group() as tabs:
         tabs.start_soon(tab)
         await until_running(stage, "c")
-        other = await stage.say("c", "hi")
+        body = {"id": "c", "messages": [user_message("hi")], "busy": "reject"}
+        other = await stage.post("/api/chat", body)
         assert (other.status, other.error["code"]) == (409, "chat_busy")
         assert "stop it" in other.error["message"]
         tabs.start_soon(tab)

@@ -321,13 +321,18 @@ def test_everything_fits_v7_as_it_is(data: st.DataObject) -> None:
     [
         ResetStepChunk(),
         CustomChunk("adk.x"),
-        SteeringMessageChunk("s", []),
         ToolApprovalResponseChunk("a1", approved=True),
     ],
     ids=lambda chunk: chunk.type,
 )
 def test_chunk_that_is_fatal_for_v6_does_not_fit_it(chunk: Chunk) -> None:
     assert fit(chunk, 6) is None
+
+
+def test_a_message_in_the_middle_of_another_is_data_for_v6() -> None:
+    steering = SteeringMessageChunk("s", [{"type": "text", "text": "hi"}])
+    assert fit(steering, 7) == steering
+    assert fit(steering, 6) == DataChunk("adk-steering", {"parts": steering.parts}, id="s")
 
 
 @pytest.mark.parametrize(

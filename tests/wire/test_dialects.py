@@ -18,6 +18,7 @@ from adk_stream_protocol.wire.frames import (
     Abort,
     Active,
     Audio,
+    AudioControl,
     ChunkFrame,
     Ended,
     Failed,
@@ -25,12 +26,14 @@ from adk_stream_protocol.wire.frames import (
     NoActive,
     Ping,
     Pong,
+    Refused,
     Resume,
     Send,
     ServerFrame,
     Started,
     ToolResult,
 )
+from adk_stream_protocol.wire.requests import BEGINNING
 
 STOCK = AiSdkDialect()
 ENVELOPE = EnvelopeDialect()
@@ -67,6 +70,25 @@ def test_a_regeneration_is_a_send_frame_too() -> None:
     frame = STOCK.parse(stock(trigger="regenerate-message", messages=[SAID]))
     assert isinstance(frame, Send)
     assert frame.request.trigger == "regenerate-message"
+
+
+def test_a_send_frame_may_bring_one_message_or_only_name_one() -> None:
+    alone = STOCK.parse(stock(message=SAID))
+    assert isinstance(alone, Send)
+    assert [message.text for message in alone.request.messages] == ["hi"]
+    named = STOCK.parse(stock(trigger="regenerate-message", messageId="m1"))
+    assert isinstance(named, Send)
+    assert (named.request.messages, named.request.message_id) == ((), "m1")
+
+
+def test_what_a_transport_adds_to_the_body_is_read_and_replaces_nothing() -> None:
+    added = {"parentId": "m1", "message": {**SAID, "id": "u9"}, "id": "other", "trigger": "no"}
+    frame = STOCK.parse(stock(messages=[SAID], trigger="submit-message", body=added))
+    assert isinstance(frame, Send)
+    assert frame.request.parent_id == "m1"
+    assert (frame.request.chat_id, frame.request.trigger) == ("c1", "submit-message")
+    assert frame.request.messages[0].id != "u9"
+    assert isinstance(STOCK.parse(stock(messages=[SAID], body="none")), Send)
 
 
 def test_resume_and_abort_are_read() -> None:
@@ -182,6 +204,17 @@ def test_a_message_is_a_chat_request_in_either_form() -> None:
     assert old.request.messages[0].content == ({"type": "text", "text": "hi"},)
 
 
+def test_a_message_may_come_alone_or_only_be_named() -> None:
+    alone = ENVELOPE.parse(envelope("message", {"message": SAID, "parentId": None}))
+    assert isinstance(alone, Send)
+    assert [message.text for message in alone.request.messages] == ["hi"]
+    assert alone.request.parent_id == BEGINNING
+    named = {"trigger": "regenerate-message", "messageId": "m1"}
+    again = ENVELOPE.parse(envelope("message", named))
+    assert isinstance(again, Send)
+    assert (again.request.messages, again.request.message_id) == ((), "m1")
+
+
 def test_a_tool_result_keeps_its_result_as_it_is() -> None:
     given: dict[str, Any] = {"toolCallId": "adk-1", "result": {"confirmed": True}}
     assert ENVELOPE.parse(envelope("tool_result", given)) == ToolResult(
@@ -224,6 +257,8 @@ def test_audio_comes_as_base64_with_its_format() -> None:
         (envelope("audio_chunk", {"chunk": "", "sampleRate": 0}), "bad_frame"),
         (envelope("audio_chunk", {"chunk": "", "channels": True}), "bad_frame"),
         (envelope("audio_chunk", {"chunk": "", "bitDepth": "16"}), "bad_frame"),
+        (envelope("audio_control"), "bad_frame"),
+        (envelope("audio_control", action="louder"), "bad_frame"),
     ],
 )
 def test_an_envelope_that_means_nothing_is_refused(text: str, code: str) -> None:
@@ -235,8 +270,43 @@ def test_an_unknown_version_is_refused_by_name() -> None:
         ENVELOPE.parse(envelope("ping", version="2.0"))
 
 
-def test_every_frame_of_the_envelope_is_for_the_one_request_there_is() -> None:
-    assert ENVELOPE.request_of("anything") == ""
+def test_a_message_is_the_only_frame_of_the_envelope_that_asks_for_a_turn() -> None:
+    assert ENVELOPE.request_of(' { "type" : "message", "version": "1.0" ...') == ""
+    assert ENVELOPE.request_of(envelope("tool_result")) is None
+    assert ENVELOPE.request_of("anything") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("message", {"id": "c1", "messages": [SAID], "trigger": "submit-message"}),
+        ("tool_result", {"toolCallId": "adk-1", "toolName": "pay", "result": {"approved": True}}),
+        ("interrupt", {"reason": "user_abort"}),
+        ("audio_chunk", {"chunk": "AAA=", "sampleRate": 16000}),
+        ("audio_control", {"action": "stop"}),
+    ],
+)
+def test_a_frame_means_the_same_with_and_without_data(kind: str, data: dict[str, Any]) -> None:
+    flat = ENVELOPE.parse(envelope(kind, timestamp=5, **data))
+    assert flat == ENVELOPE.parse(envelope(kind, data))
+
+
+def test_what_stands_beside_data_is_not_read() -> None:
+    frame = envelope("tool_result", {"toolCallId": "a", "result": 1}, toolCallId="b", result=2)
+    assert ENVELOPE.parse(frame) == ToolResult("a", "", 1)
+
+
+@pytest.mark.parametrize(("timestamp", "read"), [(5, 5), (1.5, 1.5), ("5", None), (True, None)])
+def test_a_ping_keeps_its_timestamp_if_that_is_a_number(
+    timestamp: object, read: float | None
+) -> None:
+    assert ENVELOPE.parse(envelope("ping", timestamp=timestamp)) == Ping(read)
+    assert ENVELOPE.parse(envelope("ping", {"timestamp": timestamp})) == Ping(read)
+
+
+def test_push_to_talk_turns_the_microphone_on_and_off() -> None:
+    assert ENVELOPE.parse(envelope("audio_control", action="start")) == AudioControl("start")
+    assert ENVELOPE.parse(envelope("audio_control", {"action": "stop"})) == AudioControl("stop")
 
 
 @pytest.mark.parametrize(
@@ -249,6 +319,13 @@ def test_every_frame_of_the_envelope_is_for_the_one_request_there_is() -> None:
         (Ended(R1), "data: [DONE]\n\n"),
         (Failed(R1, "No."), 'data: {"type":"error","errorText":"No."}\n\n'),
         (Pong(), '{"type":"pong","version":"1.0"}'),
+        (Pong(5), '{"type":"pong","version":"1.0","timestamp":5}'),
+        (Refused("No."), '{"type":"refused","version":"1.0","message":"No."}'),
+        (
+            Refused("No.", "unknown_call", "adk-1"),
+            '{"type":"refused","version":"1.0","code":"unknown_call","message":"No.",'
+            '"toolCallId":"adk-1"}',
+        ),
         (Started(R1), None),
         (NoActive(R1), None),
         (Active(ChatId("c1")), None),

@@ -31,6 +31,7 @@ from adk_stream_protocol.wire.entries import (
     CallFinished,
     CallHeld,
     Entry,
+    HeldKind,
     InputReleased,
     Outcome,
     OwnBegins,
@@ -40,11 +41,16 @@ from adk_stream_protocol.wire.entries import (
 from adk_stream_protocol.wire.profiles import (
     CONFIRMATION_TOOL,
     DENIED_TEXT,
+    NO_OUTPUT_TEXT,
+    NO_REPLY_TEXT,
+    NOT_DONE_TEXT,
+    NOT_REPLIED_TEXT,
+    NOT_RUN_TEXT,
     Audience,
     Profile,
     outcome_text,
 )
-from adk_stream_protocol.wire.values import JsonValue, dumps
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, dumps
 
 HELD = CallHeld("a1", "c1", "pay", {"amount": 5}, "Pay 5?", card={"status": "waiting"})
 BROWSER = CallHeld("a2", "c2", "get_location", {}, "", approval=False, kind="browser")
@@ -56,6 +62,11 @@ ADK = Audience(profile="adk")
 
 def answered(outcome: Outcome, reason: str | None = None, *, approval: bool = True) -> CallAnswered:
     return CallAnswered("a1", "c1", outcome, reason, approval=approval, card={"status": outcome})
+
+
+def let_through(outcome: Outcome, kind: HeldKind) -> CallAnswered:
+    """A call that was approved first."""
+    return dataclasses.replace(answered(outcome), was_approved=True, kind=kind)
 
 
 def rendered(audience: Audience, *entries: Entry) -> list[Chunk]:
@@ -158,6 +169,26 @@ def test_adk_profile_shows_a_held_call_as_a_confirmation_tool() -> None:
     ]
 
 
+def test_adk_profile_shows_with_the_confirmation_what_a_person_needs_to_decide() -> None:
+    shown_to_person: JsonObject = {
+        "title": "Send money",
+        "risk": "high",
+        "expiresAt": "2026-01-01T00:00:00.000Z",
+        "step": {"n": 2, "of": 2, "name": "manager", "by": ["bob"], "fourEyes": True},
+        "approvedBy": ["ann"],
+        "ui": {"icon": "bank"},
+    }
+    # The rest is known otherwise, or of no use here.
+    card = {**shown_to_person, "status": "pending", "toolName": "pay", "hint": "Pay 5?"}
+    shown = rendered(ADK, dataclasses.replace(HELD, card=card))[-1]
+    assert isinstance(shown, ToolInputAvailableChunk)
+    assert as_object(shown.input)["toolConfirmation"] == {
+        "hint": "Pay 5?",
+        "confirmed": False,
+        **shown_to_person,
+    }
+
+
 def test_adk_profile_shows_the_payload_that_a_tool_asks_to_be_filled() -> None:
     held = dataclasses.replace(HELD, payload={"days": 3})
     shown = rendered(ADK, held)[-1]
@@ -217,10 +248,34 @@ def test_without_saying_so_no_tool_runs_in_the_browser() -> None:
         (answered("expired", "x"), "No decision came in time; the call was not run."),
         (answered("cancelled"), "The call was cancelled before a decision; it was not run."),
         (answered("approved"), ""),
+        (let_through("expired", "browser"), NO_OUTPUT_TEXT),
+        (let_through("cancelled", "browser"), NOT_DONE_TEXT),
+        (let_through("cancelled", "tool"), NOT_RUN_TEXT),
+        (dataclasses.replace(answered("expired", approval=False), kind="browser"), NO_OUTPUT_TEXT),
+        (dataclasses.replace(answered("expired", approval=False), kind="input"), NO_REPLY_TEXT),
+        (
+            dataclasses.replace(answered("cancelled", approval=False), kind="input"),
+            NOT_REPLIED_TEXT,
+        ),
     ],
 )
 def test_why_a_call_did_not_run_is_said_in_words(answer: CallAnswered, text: str) -> None:
     assert outcome_text(answer) == text
+
+
+@pytest.mark.parametrize("outcome", ["expired", "cancelled"])
+def test_an_approval_is_not_taken_back_by_what_came_later(outcome: Outcome) -> None:
+    answer = let_through(outcome, "browser")
+    error = ToolOutputErrorChunk("c1", outcome_text(answer))
+    assert rendered(ADK, answer) == [
+        ToolOutputAvailableChunk("a1", {"confirmed": True, "outcome": outcome}),
+        error,
+    ]
+    assert rendered(AI_SDK_7, answer) == [
+        ToolApprovalResponseChunk("a1", approved=True),
+        DataChunk("approval", {"status": outcome}, id="a1"),
+        error,
+    ]
 
 
 @pytest.mark.parametrize("audience", [AI_SDK_6, AI_SDK_7, ADK], ids=["v6", "v7", "adk"])

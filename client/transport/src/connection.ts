@@ -37,13 +37,19 @@ const UNREADABLE = 4400;
  */
 export class Connection {
   readonly #onActive: (chatId: string) => void;
+  readonly #stops: boolean;
   readonly #asked = new Map<string, Asked>();
   // Undefined until there is one.
   #socket: SocketLike | undefined;
   #isLost = false;
 
-  constructor(open: () => Promise<SocketLike>, onActive: (chatId: string) => void) {
+  /** With `stops`, what is aborted is stopped on the server, too. */
+  constructor(
+    open: () => Promise<SocketLike>,
+    { onActive, stops }: { onActive: (chatId: string) => void; stops: boolean },
+  ) {
     this.#onActive = onActive;
+    this.#stops = stops;
     open().then(
       socket => this.#serve(socket),
       (error: unknown) => this.#lose(error),
@@ -64,7 +70,7 @@ export class Connection {
     const text = JSON.stringify(frame);
     const reply = new Reply(() => this.#leave(requestId));
     const abort = () => {
-      this.#leave(requestId);
+      this.#leave(requestId, this.#stops);
       reply.fail(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
@@ -121,10 +127,10 @@ export class Connection {
     }
   }
 
-  /** Ends the listening to a reply; its turn goes on. */
-  #leave(requestId: string): void {
+  /** Ends the listening to a reply; its turn goes on, unless it is to be stopped. */
+  #leave(requestId: string, stops = false): void {
     this.#forget(requestId);
-    const frame: AbortFrame = { type: 'abort', requestId };
+    const frame: AbortFrame = { type: 'abort', requestId, ...(!stops && { leave: true }) };
     // Before it is open, nothing was sent that could be aborted.
     if (this.#socket?.readyState === OPEN) this.#socket.send(JSON.stringify(frame));
   }

@@ -1,12 +1,12 @@
 import type { UIMessageChunk } from 'ai';
 
 import type { SocketLike } from './connection.js';
-import { readTold, writeEnvelope, type EnvelopeType } from './envelopeFrames.js';
+import { readTold, writeEnvelope, type EnvelopeType, type Refusal } from './envelopeFrames.js';
 import { Turn } from './envelopeTurn.js';
-import { CONFIRMATION_TOOL } from './toolParts.js';
 
 /** What the server was asked on a line, and has not begun to do. */
 interface Asked {
+  type: 'tool_result' | 'message';
   /** The call that is answered; undefined for a message. */
   callId: string | undefined;
   /** The message that the reply goes on with; undefined if it begins one. */
@@ -53,8 +53,6 @@ export class EnvelopeLine {
   #isLost = false;
   // What is to be sent when the socket opens.
   #unsent: string[] = [];
-  // Answers to calls of the reply that is told: the server may not wait for them yet.
-  #early: (() => void)[] = [];
   readonly #asked: Asked[] = [];
   // Those that are not over, by message.
   readonly #turns = new Map<string, Turn>();
@@ -62,10 +60,6 @@ export class EnvelopeLine {
   #turn: Turn | undefined;
   // How many wait for what runs in the chat: it is not news.
   #resuming = 0;
-  // An error within a reply that may be its own, or the refusal of something asked meanwhile.
-  #doubt: UIMessageChunk | undefined;
-  // One that was taken for a refusal while this reply was told; undefined without one.
-  #refused: UIMessageChunk | undefined;
   // Resolves when it is known whether something runs or waits; rejects if the line is lost before.
   readonly #settled: Promise<void>;
   #settle!: () => void;
@@ -107,7 +101,7 @@ export class EnvelopeLine {
         begin(turn);
         resolve();
       };
-      this.#asked.push({ callId: undefined, continues, begin: begun, refuse });
+      this.#asked.push({ type: 'message', callId: undefined, continues, begin: begun, refuse });
       this.#write('message', data);
     });
   }
@@ -115,14 +109,8 @@ export class EnvelopeLine {
   /** Sends what came of a call; resolves when the server goes on with it. */
   answer(callId: string, type: 'tool_result' | 'message', data: object): Promise<void> {
     return new Promise((resolve, refuse) => {
-      const send = () => {
-        this.#asked.push({ callId, continues: undefined, begin: () => resolve(), refuse });
-        this.#write(type, data);
-      };
-      const turn = this.#turnOf(callId);
-      const isEarly = turn?.isTelling === true && turn.nameOf(callId) !== CONFIRMATION_TOOL;
-      if (isEarly) this.#early.push(send);
-      else send();
+      this.#asked.push({ type, callId, continues: undefined, begin: () => resolve(), refuse });
+      this.#write(type, data);
     });
   }
 
@@ -192,33 +180,31 @@ export class EnvelopeLine {
       this.#socket?.close(UNREADABLE);
       return;
     }
-    if (told.type === 'done') return this.#end();
-    if (this.#doubt !== undefined && told.type !== 'other') this.#refuseOldest();
-    if (told.type === 'chunk') {
-      this.#events.onChunk(told.chunk);
-      this.#take(told.chunk);
-    } else if (told.type === 'pong') {
-      // A pong overtakes the retelling, which needs the database.
-      setTimeout(this.#settle, this.#settleMs);
+    switch (told.type) {
+      case 'chunk':
+        this.#events.onChunk(told.chunk);
+        return this.#take(told.chunk);
+      case 'done':
+        return this.#end();
+      case 'refused':
+        return this.#refuse(told.refusal);
+      case 'pong':
+        // A pong overtakes the retelling, which needs the database.
+        setTimeout(this.#settle, this.#settleMs);
     }
   }
 
   #take(chunk: UIMessageChunk): void {
     if (chunk.type === 'start') return this.#begin(chunk);
     const turn = this.#turn;
-    const isTelling = turn?.isTelling === true;
-    if (chunk.type === 'error' && (!isTelling || this.#asked.length > 0)) {
-      this.#doubt = chunk;
-      if (!isTelling) this.#refuseOldest();
-      // Brings a frame, whatever it was.
-      else this.#write('ping');
-      return;
+    if (chunk.type === 'error' && turn?.isTelling !== true) {
+      // A reply that broke before it began.
+      return this.#refuse({ message: chunk.errorText, toolCallId: undefined });
     }
     turn?.take(chunk);
     if (chunk.type === 'tool-output-available' || chunk.type === 'tool-output-error') {
       this.#acknowledge(asked => asked.callId === chunk.toolCallId, turn);
     }
-    if (isTelling && turn?.isTelling === false) this.#early.splice(0).forEach(send => send());
   }
 
   #begin(chunk: UIMessageChunk & { type: 'start' }): void {
@@ -227,7 +213,6 @@ export class EnvelopeLine {
     const turn = known ?? new Turn();
     this.#turns.set(id, turn);
     this.#turn = turn;
-    this.#refused = undefined;
     this.#acknowledge(({ callId }) => callId !== undefined && turn.awaits(callId), turn);
     const messages = this.#asked.filter(({ callId }) => callId === undefined);
     const asked =
@@ -244,13 +229,10 @@ export class EnvelopeLine {
   #end(): void {
     const turn = this.#turn;
     if (turn === undefined || turn.isOver) return;
-    // Now it is clear whose the error was: a reply ends with `finish`, unless it broke.
-    const error = this.#doubt ?? this.#refused;
-    if (error !== undefined && turn.isTelling) turn.take(error);
-    this.#doubt = this.#refused = undefined;
     for (const [id, each] of this.#turns) if (each === turn) this.#turns.delete(id);
+    // An answer that was given again has no answer of its own.
+    this.#acknowledge(({ callId }) => callId !== undefined && turn.has(callId), turn);
     turn.end();
-    this.#early.splice(0).forEach(send => send());
   }
 
   #acknowledge(matches: (asked: Asked) => boolean, turn: Turn | undefined): void {
@@ -260,12 +242,13 @@ export class EnvelopeLine {
     }
   }
 
-  #refuseOldest(): void {
-    const { errorText } = this.#doubt as { errorText?: string };
-    this.#refused = this.#doubt;
-    this.#doubt = undefined;
-    const error = new Error(errorText ?? 'The server could not answer.');
-    const asked = this.#asked.shift();
+  // The server does what it is asked in order: a message that it refuses is the oldest without a reply.
+  #refuse({ message, toolCallId }: Refusal): void {
+    const error = new Error(message);
+    const index = this.#asked.findIndex(({ type, callId }) =>
+      toolCallId === undefined ? type === 'message' : callId === toolCallId,
+    );
+    const [asked] = index < 0 ? [] : this.#asked.splice(index, 1);
     if (asked !== undefined) asked.refuse(error);
     else if (this.#resuming > 0) this.#unsettle(error);
     else this.#events.onRefused(error);
@@ -278,8 +261,6 @@ export class EnvelopeLine {
   #lose(error: unknown): void {
     this.#isLost = true;
     this.#unsettle(error);
-    // What was answered early fails with the rest.
-    this.#early.splice(0).forEach(send => send());
     this.#asked.splice(0).forEach(({ refuse }) => refuse(error));
     this.#turns.forEach(turn => turn.fail(error));
     this.#turns.clear();

@@ -4,7 +4,6 @@ import { CONFIRMATION_TOOL, confirmedCallOf, isYes } from './toolParts.js';
 
 /** A tool call of a turn. */
 interface Call {
-  name: string;
   /** The confirmation that asks the person for it; undefined if none does, or not yet. */
   confirmation: string | undefined;
   /** What the server said of it; undefined before that. */
@@ -52,8 +51,9 @@ export class Turn {
     return !this.isOver && call !== undefined && call.output === undefined;
   }
 
-  nameOf(callId: string): string | undefined {
-    return this.#calls.get(callId)?.name;
+  /** Whether it has a call. */
+  has(callId: string): boolean {
+    return this.#calls.has(callId);
   }
 
   take(chunk: UIMessageChunk): void {
@@ -128,10 +128,9 @@ export class Turn {
     switch (chunk.type) {
       case 'tool-input-available': {
         const { toolCallId, toolName, input } = chunk;
-        const known = this.#calls.get(toolCallId);
         // Asked again: an approval that others must give, too.
-        const confirmation = known?.confirmation;
-        this.#calls.set(toolCallId, { name: toolName, confirmation, output: undefined });
+        const confirmation = this.#calls.get(toolCallId)?.confirmation;
+        this.#calls.set(toolCallId, { confirmation, output: undefined });
         const about = toolName === CONFIRMATION_TOOL ? confirmedCallOf(input) : undefined;
         const call = about === undefined ? undefined : this.#calls.get(about);
         if (call !== undefined) call.confirmation = toolCallId;

@@ -29,6 +29,8 @@ export interface ResumeFrame extends Extras {
 export interface AbortFrame {
   type: 'abort';
   requestId: string;
+  /** The reply is not stopped: only nobody listens any more. */
+  leave?: true;
 }
 
 /** What a request is answered with. */

@@ -26,6 +26,12 @@ export interface SocketChatTransportOptions<Message extends UIMessage> extends S
   prepareSendMessagesRequest?: (
     request: SendRequest<Message>,
   ) => PreparedRequest<Message> | PromiseLike<PreparedRequest<Message>>;
+  /**
+   * What `stop()` of a chat does: `stop` its reply on the server, as `WebSocketChatTransport` does, or
+   * `leave` it running and only listen no more, for pages that have a button for the stop route. By
+   * default `stop`.
+   */
+  onAbort?: 'stop' | 'leave';
   /** Called when a turn that this page did not ask for begins in a chat: `resumeStream()` shows it. */
   onActive?: (chatId: string) => void;
 }
@@ -99,7 +105,10 @@ export class SocketChatTransport<
   #connected(): Connection {
     if (!this.#connection?.isUsable) {
       const { onActive = () => {} } = this.#options;
-      this.#connection = new Connection(() => openSocket(this.#options), onActive);
+      this.#connection = new Connection(() => openSocket(this.#options), {
+        onActive,
+        stops: this.#options.onAbort !== 'leave',
+      });
     }
     return this.#connection;
   }

@@ -47,9 +47,9 @@ export function confirmedCallOf(input: unknown): string | undefined {
   return isRecord(call) && typeof call.id === 'string' ? call.id : undefined;
 }
 
-/** Whether the output of a confirmation is a yes. */
+/** Whether the output of a confirmation is a yes that still counts: the call may have expired since. */
 export function isYes(output: unknown): boolean {
-  return isRecord(output) && output.confirmed === true;
+  return isRecord(output) && output.confirmed === true && output.outcome === undefined;
 }
 
 /** Whether a call has come to its end: there is an output, an error or a denial. */

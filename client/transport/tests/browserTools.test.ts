@@ -107,6 +107,14 @@ test.each([
     [bgm(), question({ state: 'output-available', output: { confirmed: false } })],
     'ready',
   ],
+  [
+    'what was confirmed, and expired since',
+    [
+      bgm(),
+      question({ state: 'output-available', output: { confirmed: true, outcome: 'expired' } }),
+    ],
+    'ready',
+  ],
 ])('is not run: %s', async (_, parts, status) => {
   const { tools, runs } = noting();
   tools.look(showing(...parts), status as 'ready');

@@ -8,6 +8,10 @@ import { settled } from './waiting.js';
 export const DONE = 'data: [DONE]\n\n';
 export const PONG = '{"type":"pong","version":"1.0"}';
 
+/** What the server says instead of doing something. */
+export const refused = (message: string, toolCallId?: string): string =>
+  JSON.stringify({ type: 'refused', version: '1.0', code: 'conflict', message, toolCallId });
+
 export class EnvelopePage {
   readonly active: string[] = [];
   readonly errors: string[] = [];

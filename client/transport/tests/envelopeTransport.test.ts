@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { DONE, EnvelopePage, frames, PONG, read, types } from './envelopePage.js';
+import { DONE, EnvelopePage, frames, PONG, read, refused, types } from './envelopePage.js';
 import { asking, call, CONFIRM, finish, gated, goingOn, output, start, text } from './replies.js';
 import { settled } from './waiting.js';
 
@@ -175,10 +175,10 @@ test('a message that says nothing new is not sent, once', async () => {
 
 test('a refusal is the error of what was asked', async () => {
   const page = new EnvelopePage();
-  const refused = expect(page.send()).rejects.toThrow('A reply is running in this chat.');
+  const sending = expect(page.send()).rejects.toThrow('A reply is running in this chat.');
   const socket = await page.socket();
-  socket.says(...frames([{ type: 'error', errorText: 'A reply is running in this chat.' }]));
-  await refused;
+  socket.says(refused('A reply is running in this chat.'), DONE);
+  await sending;
   const again = page.send();
   await settled();
   socket.says(...frames(reply('a1')), DONE);
@@ -191,13 +191,13 @@ test('an answer that is refused is told, and the turn goes on', async () => {
   const socket = await page.socket();
   socket.says(...frames(asking('a1', ...gated('p1'))));
   const reading = read(await sending);
-  const refused = page.transport.sendToolResult({
+  const answered = page.transport.sendToolResult({
     chatId: 'c1',
     toolCallId: 'confirm-p1',
     result: { confirmed: 1 },
   });
-  socket.says(...frames([{ type: 'error', errorText: 'Not a boolean.' }]));
-  await expect(refused).rejects.toThrow('Not a boolean.');
+  socket.says(refused('Not a boolean.', 'confirm-p1'));
+  await expect(answered).rejects.toThrow('Not a boolean.');
   expect(page.errors).toEqual(['Not a boolean.']);
   socket.says(...frames(goingOn('a1', output('confirm-p1', { confirmed: true }))), DONE);
   expect(types(await reading)).not.toContain('error');
@@ -211,32 +211,68 @@ test('a refusal in the midst of a reply does not break it', async () => {
   const reading = read(await sending);
   const busy = expect(page.send()).rejects.toThrow('Busy.');
   await settled();
-  socket.says(...frames([{ type: 'error', errorText: 'Busy.' }]));
-  // Whose it was is not known before another frame, which a ping brings.
-  expect(socket.sent.at(-1).type).toBe('ping');
-  socket.says(PONG, ...frames([...text('Hello.'), finish()]), DONE);
+  socket.says(refused('Busy.'));
   await busy;
+  socket.says(...frames([...text('Hello.'), finish()]), DONE);
   expect(await reading).toEqual(reply('a1'));
 });
 
-test.each([
-  ['at once', [DONE]],
-  ['after a pong', [PONG, DONE]],
-])(
-  'a reply that breaks while something else was asked ends with its error, %s',
-  async (_, endings) => {
-    const page = new EnvelopePage();
-    const sending = page.send();
-    const socket = await page.socket();
-    socket.says(...frames([start('a1')]));
-    const reading = read(await sending);
-    void page.send().catch(() => {});
-    await settled();
-    const error = { type: 'error', errorText: 'The model failed.' };
-    socket.says(...frames([error]), ...endings);
-    expect(await reading).toEqual([start('a1'), error]);
-  },
-);
+test('a message that is refused is not taken for an answer that is on its way', async () => {
+  const page = new EnvelopePage();
+  const sending = page.send();
+  const socket = await page.socket();
+  socket.says(...frames(asking('a1', ...gated('p1'))));
+  const reading = read(await sending);
+  const toolCallId = 'confirm-p1';
+  const answered = page.transport.sendToolResult({ chatId: 'c1', toolCallId, result: {} });
+  const busy = expect(page.send()).rejects.toThrow('Busy.');
+  await settled();
+  socket.says(refused('Busy.'));
+  await busy;
+  socket.says(...frames(goingOn('a1', output('confirm-p1', { confirmed: true }))), DONE);
+  await answered;
+  await reading;
+});
+
+test('an answer that is given again is done when its turn is', async () => {
+  const page = new EnvelopePage();
+  const sending = page.send();
+  const socket = await page.socket();
+  socket.says(...frames(asking('a1', ...gated('p1'))));
+  const reading = read(await sending);
+  const answer = { chatId: 'c1', toolCallId: 'confirm-p1', result: { confirmed: true } };
+  const first = page.transport.sendToolResult(answer);
+  const chunks = goingOn('a1', output('confirm-p1', { confirmed: true }));
+  socket.says(...frames(chunks.slice(0, 2)));
+  await first;
+  // The server is silent: what follows is the answer to both.
+  const second = page.transport.sendToolResult(answer);
+  socket.says(...frames(chunks.slice(2)), DONE);
+  await second;
+  await reading;
+  expect(page.errors).toEqual([]);
+});
+
+test('a reply that breaks while something else was asked ends with its error', async () => {
+  const page = new EnvelopePage();
+  const sending = page.send();
+  const socket = await page.socket();
+  socket.says(...frames([start('a1')]));
+  const reading = read(await sending);
+  void page.send().catch(() => {});
+  await settled();
+  const error = { type: 'error', errorText: 'The model failed.' };
+  socket.says(...frames([error]), DONE);
+  expect(await reading).toEqual([start('a1'), error]);
+});
+
+test('a reply that breaks before it begins is the error of what was asked', async () => {
+  const page = new EnvelopePage();
+  const failed = expect(page.send()).rejects.toThrow('The server failed.');
+  const socket = await page.socket();
+  socket.says(...frames([{ type: 'error', errorText: 'The server failed.' }]));
+  await failed;
+});
 
 test('a reply that breaks ends with its error', async () => {
   const page = new EnvelopePage();
@@ -355,7 +391,7 @@ test('interrupting is a frame', async () => {
   expect(socket.sent.at(-1)).toEqual({ type: 'interrupt', version: '1.0', data: {} });
 });
 
-test('the output of a call waits for the end of the reply that asks for it', async () => {
+test('the output of a call is sent at once, while the reply that asks for it is told', async () => {
   const page = new EnvelopePage();
   const sending = page.send();
   const socket = await page.socket();
@@ -363,8 +399,6 @@ test('the output of a call waits for the end of the reply that asks for it', asy
   socket.says(...frames([begin!, step!, rest[0]!]));
   void read(await sending);
   void page.transport.sendToolResult({ chatId: 'c1', toolCallId: 'b1', result: {} });
-  expect(socket.sent.map(({ type }) => type)).toEqual(['message']);
-  socket.says(...frames(rest.slice(1)));
   expect(socket.sent.map(({ type }) => type)).toEqual(['message', 'tool_result']);
 });
 

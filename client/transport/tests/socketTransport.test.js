@@ -137,7 +137,7 @@ for (const [what, frame] of [
     assert.equal(socket.sent[0].requestId, '1');
     socket.says(chunk('1', 0), frame, chunk('1', 1), { type: 'end', requestId: '1' });
     await assert.rejects(read(await one), /reply/);
-    assert.deepEqual(socket.sent.slice(2), [{ type: 'abort', requestId: '1' }]);
+    assert.deepEqual(socket.sent.slice(2), [{ type: 'abort', requestId: '1', leave: true }]);
     socket.says(chunk(other, 0), { type: 'end', requestId: other });
     assert.deepEqual(await read(await two), [TEXT]);
   });
@@ -216,6 +216,19 @@ test('stopping sends an abort and ends the stream; what was on its way is ignore
   assert.deepEqual(socket.sent.slice(1), [{ type: 'abort', requestId }]);
 });
 
+test('a page may leave a reply without stopping it', async () => {
+  const chat = page({ onAbort: 'leave' });
+  const stop = new AbortController();
+  const sending = chat.send('c1', { abortSignal: stop.signal });
+  const socket = await online(chat);
+  const { requestId } = socket.sent[0];
+  socket.says(chunk(requestId, 0));
+  const stream = await sending;
+  stop.abort();
+  await assert.rejects(read(stream), { name: 'AbortError' });
+  assert.deepEqual(socket.sent.slice(1), [{ type: 'abort', requestId, leave: true }]);
+});
+
 test('stopping before the reply begins rejects the request', async () => {
   const chat = page();
   const stop = new AbortController();
@@ -275,7 +288,7 @@ test('a stream that is cancelled is aborted', async () => {
   socket.says({ type: 'start', requestId });
   await (await sending).cancel();
   socket.says(chunk(requestId, 0));
-  assert.deepEqual(socket.sent.slice(1), [{ type: 'abort', requestId }]);
+  assert.deepEqual(socket.sent.slice(1), [{ type: 'abort', requestId, leave: true }]);
 });
 
 test('closing fails what runs, and the next request opens another socket', async () => {

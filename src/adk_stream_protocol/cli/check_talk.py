@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from adk_stream_protocol.demo.agent import PaymentBook
+from adk_stream_protocol.server.headers import ERROR_CODE
 from adk_stream_protocol.wire.values import JsonObject, as_object, as_text
 
 __all__ = ["Talk", "Wrong"]
@@ -141,8 +142,9 @@ class Talk:
 
 def _reply(response: httpx.Response) -> _Reply:
     if response.status_code != 200:
-        error = as_object(as_object(_json(response.text)).get("error"))
-        raise Wrong(f"the server answers {response.status_code}: {as_text(error.get('message'))}")
+        # The page of a proxy is not worth repeating.
+        what = response.text if ERROR_CODE in response.headers else "not an adk-stream server"
+        raise Wrong(f"the server answers {response.status_code}: {what}")
     lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: ")]
     if not lines or lines[-1] != "[DONE]":
         raise Wrong("the stream has no end")

@@ -32,6 +32,14 @@ _HAPPENED: Final = {
 }
 """What nobody did."""
 
+_EXPIRED_AFTER_APPROVAL: Final = {
+    "expire": "The browser gave no output in time: it expired.",
+    "expired": (
+        "It was approved, and the browser gave no output in time. Whether it ran is not known."
+    ),
+}
+"""What is to be said of a browser tool that was approved instead."""
+
 _STANDS: Final = {
     "approved": "It is approved and has not run yet.",
     "denied": "It was denied: the tool did not run, and the agent was told so.",
@@ -52,13 +60,17 @@ def explained(approval: JsonObject, trail: Sequence[JsonObject]) -> Iterator[str
     tool, chat = _text(approval, "toolName"), _text(approval, "chatId")
     yield f"{tool} {json_text(approval.get('input'))} in the chat {chat}"
     yield ""
+    was_approved = any(entry.get("event") == "approve" for entry in trail)
+    instead = _EXPIRED_AFTER_APPROVAL if was_approved else {}
     for entry in trail:
-        yield f"{_moment(_text(entry, 'at'))}  {_sentence(entry, approval)}"
+        told = instead.get(_text(entry, "event")) or _sentence(entry, approval)
+        yield f"{_moment(_text(entry, 'at'))}  {told}"
     yield ""
-    if approval.get("status") == "pending":
+    status = _text(approval, "status")
+    if status == "pending":
         yield from _waiting(approval)
     else:
-        yield _STANDS.get(_text(approval, "status"), "")
+        yield instead.get(status) or _STANDS.get(status, "")
 
 
 def step_text(approval: JsonObject) -> str:

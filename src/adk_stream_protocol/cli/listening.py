@@ -21,9 +21,7 @@ from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.settings import Settings
 
-__all__ = ["LOOPBACK", "Server", "Turns", "address_of", "listen"]
-
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+__all__ = ["Server", "Turns", "address_of", "listen"]
 
 _FRAME: Final = 16 * 1024 * 1024
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import anyio
 
 from adk_stream_protocol.cli.arguments import ReplayOptions
-from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
+from adk_stream_protocol.cli.listening import Server, address_of, listen
 from adk_stream_protocol.cli.logs import be_quiet, show_logs
 from adk_stream_protocol.engine.drain import Drain
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.playback import Playlist, playlist_of
 from adk_stream_protocol.recording import Recording, read_recording
+from adk_stream_protocol.server.guard import LOOPBACK
 from adk_stream_protocol.server.replay import create_replay
 from adk_stream_protocol.server.settings import Settings
 

@@ -22,11 +22,12 @@ from adk_stream_protocol.cli.agents import (
 )
 from adk_stream_protocol.cli.arguments import ServeOptions
 from adk_stream_protocol.cli.heap import settle_heap
-from adk_stream_protocol.cli.listening import LOOPBACK, Server, address_of, listen
+from adk_stream_protocol.cli.listening import Server, address_of, listen
 from adk_stream_protocol.cli.logs import be_quiet, show_logs, warn
 from adk_stream_protocol.cli.switching import switch_soon
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
+from adk_stream_protocol.server.guard import LOOPBACK
 from adk_stream_protocol.server.recorder import check_new
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_app, turns_of

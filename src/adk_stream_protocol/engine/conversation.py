@@ -25,7 +25,8 @@ from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
 from adk_stream_protocol.engine.repeated_answers import RepeatedAnswers
-from adk_stream_protocol.engine.reply import LoggedReply, Reply, Shown, ToldReply
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, Shown, ToldReply, WaitingReply
+from adk_stream_protocol.engine.request_queue import RequestQueue
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
 from adk_stream_protocol.errors import Conflict, NotFound, NotYours, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
@@ -42,6 +43,8 @@ from adk_stream_protocol.ports import (
     Attached,
     Began,
     Busy,
+    ChatChange,
+    ChatLabel,
     Ruling,
     RunMode,
     Stores,
@@ -64,7 +67,7 @@ from adk_stream_protocol.translation.instructions import (
 from adk_stream_protocol.translation.resuming import Resumption
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
-from adk_stream_protocol.wire.requests import ChatRequest
+from adk_stream_protocol.wire.requests import BusyPolicy, ChatRequest
 
 __all__ = ["Conversations", "LoadedChat"]
 
@@ -124,7 +127,10 @@ class Conversations:
     preparation: Preparation
     turns: ChatTurns
     recovery: Recovery
+    queue: RequestQueue
     lives: LiveRuns
+    busy: BusyPolicy = "interrupt"
+    """What a request does to a reply that runs in its chat, if it does not say."""
     _tries: dict[ChatId, _Try] = field(default_factory=dict)
     """The chats that were found to be continued, and could not be yet."""
     _repeated: RepeatedAnswers = field(default_factory=RepeatedAnswers)
@@ -135,9 +141,10 @@ class Conversations:
         """Run turns until the block ends; then those still running are handed over."""
         async with (
             self.lives.serving(),
-            self.turns.serving(self._continue_quietly, self._recover) as tasks,
+            self.turns.serving(self._go_on, self._recover) as tasks,
         ):
             self.lives.is_ours = self.turns.holds
+            self.turns.is_open = self.lives.is_present
 
             def spoke(live: LiveRun) -> None:
                 tasks.start_soon(self._begin_spoken, live)
@@ -168,32 +175,65 @@ class Conversations:
             ClientFault: the request cannot be done; the message says why and what to do.
         """
         chat_id = request.chat_id or await self._unnamed(request, user)
+        busy = request.busy or self.busy
         known = await self._known(chat_id, user, calls=may_answer(request))
         instruction = interpret(request, known.held)
         match instruction:
             case Say():
-                await self._answer_first(instruction, chat_id, user, via=via, mode=mode)
+                if await self._answer_first(instruction, chat_id, user, via=via, mode=mode):
+                    # What the answers led to is not interrupted by what came with them.
+                    busy = "queue"
                 draft = await self.preparation.say(
-                    instruction, chat_id, user, mode, is_new=known.is_new
+                    instruction,
+                    chat_id,
+                    user,
+                    mode,
+                    is_new=known.is_new,
+                    request=request.to_json(),
                 )
-                return await self.turns.begin(draft)
+                shown = [one.id for one in request.messages if one.role == "assistant"]
+                return await self._begin(draft, busy, has=frozenset(shown))
             case Regenerate():
-                return await self.turns.begin(
-                    await self.preparation.regenerate(instruction, chat_id, user, mode)
+                draft = await self.preparation.regenerate(
+                    instruction, chat_id, user, mode, request=request.to_json()
                 )
+                return await self._begin(draft, busy)
             case Answers(answers):
                 return await self._answered(answers, chat_id, user, via=via, mode=mode)
             case _:
                 assert_never(instruction)
 
+    async def _begin(
+        self, draft: Draft, busy: BusyPolicy, *, has: frozenset[str] = frozenset()
+    ) -> Reply:
+        reply = await self.turns.begin(draft, busy)
+        if isinstance(reply, WaitingReply):
+            reply.has = has
+            # The turn that it waits for may have ended before it was stored.
+            await self.queue.go_on(draft.chat_id)
+        return reply
+
     async def resume(self, chat_id: ChatId, user: UserId) -> Reply | None:
-        """Return the newest reply of the chat from its beginning, or None if there is none."""
+        """Return the newest reply of the chat from its beginning, or None if there is none.
+
+        While a reply runs that nobody stopped, that is the one, whatever waits behind it.
+        """
         await self.check_owner(chat_id, user)
         turn = await self._latest(chat_id)
         if turn is None:
             return None
-        known = Resumption.of(await self.stores.calls.of_chat(chat_id))
-        reply = LoggedReply(chat_id, self.stores.log, turn.reply_id, resumption=known)
+        if not turn.running or turn.stopping:
+            waiting = await self.stores.waiting.of_chat(chat_id)
+            if waiting:
+                return self.turns.waiting(waiting[-1])
+        reply = LoggedReply(
+            chat_id,
+            self.stores.log,
+            turn.reply_id,
+            resumption=Resumption.of(await self.stores.calls.of_chat(chat_id)),
+            on_delivered=self.turns.noting_read(turn),
+            readers=self.turns.readers,
+        )
         retained = turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
         return reply if retained else None
 
@@ -202,16 +242,37 @@ class Conversations:
         await self.check_owner(chat_id, user)
         turn = await self.stores.turns.latest(chat_id)
         if turn is not None and turn.lapsed:
-            # What was cut off is not taken up again.
-            await self.stores.turns.end(chat_id, turn.reply_id)
-            await self.ledger.settle_orphans(chat_id)
+            await self._give_up(turn)
+        waiting = await self.stores.waiting.stop(chat_id)
         if await self.turns.stop(chat_id) is not None:
+            return True
+        if waiting:
+            await self.queue.go_on(chat_id)
             return True
         cancelled = await self.stores.calls.cancel(chat_id)
         for invocation in dict.fromkeys(call.invocation_id for call in cancelled):
             draft = await self.preparation.note(chat_id, user, invocation, cancelled)
             await self.turns.begin_when_free(draft)
         return bool(cancelled)
+
+    async def _give_up(self, lapsed: TurnRecord) -> None:
+        """See to it that a turn which was cut off is not taken up again."""
+        if await self.stores.waiting.carried(lapsed.origin or lapsed.reply_id):
+            # The session may not have what it was to answer: that is stored, and then stopped.
+            await self._recover(lapsed)
+            return
+        await self.stores.turns.end(lapsed.chat_id, lapsed.reply_id)
+        await self.ledger.settle_orphans(lapsed.chat_id)
+
+    async def stop_reply(self, reply: Reply, user: UserId) -> None:
+        """Stop a reply, whether it runs or waits for its chat; does nothing once it has ended."""
+        if not isinstance(reply, LoggedReply | WaitingReply):
+            return
+        await self.check_owner(reply.chat_id, user)
+        if await self.stores.waiting.stop(reply.chat_id, reply_id=reply.reply_id):
+            await self.queue.go_on(reply.chat_id)
+        else:
+            await self.turns.stop(reply.chat_id, reply_id=reply.reply_id)
 
     async def decide(
         self, decision: Decision, user: UserId, *, via: str, decision_id: str | None = None
@@ -281,7 +342,26 @@ class Conversations:
 
     async def chats(self, user: UserId) -> Sequence[ChatInfo]:
         """Return the user's chats, newest first."""
-        return await self.sessions.all_of(user)
+        labels = await self.stores.labels.of_owner(user)
+        found = await self.sessions.all_of(user)
+        return [info.labelled(labels.get(info.id, ChatLabel())) for info in found]
+
+    async def change(self, chat_id: ChatId, user: UserId, change: ChatChange) -> ChatInfo:
+        """Rename or archive a chat, also while a reply runs in it; return it.
+
+        Raises:
+            NotFound: there is no such chat, or it is not this user's.
+        """
+        await self.check_owner(chat_id, user)
+        await self.sessions.info(chat_id, user)
+        label = await self.stores.labels.change(chat_id, user, change)
+        try:
+            info = await self.sessions.info(chat_id, user)
+        except NotFound:
+            # It was deleted meanwhile. A new chat may get the same id, and begins without a label.
+            await self.stores.labels.forget(chat_id, user)
+            raise
+        return info.labelled(label)
 
     async def messages(self, chat_id: ChatId, user: UserId, audience: Audience) -> LoadedChat:
         """Return a chat and its messages, ready for `useChat({messages})`.
@@ -295,16 +375,22 @@ class Conversations:
         # First: what ends after this is resumed, and so not missed.
         turn = await self.stores.turns.latest(chat_id)
         info, events = await self.sessions.describe(chat_id, user)
+        info = info.labelled(await self.stores.labels.get(chat_id, user))
         calls = (await self._known(chat_id, user)).held
         is_active = turn is not None and (turn.running or turn.lapsed)
         if is_active:
             # Whoever sees a request answers it: also if its turn died before it stored the row.
             calls = await self.preparation.open_missing(chat_id, user, past_turns(events)[-1:])
+        elif turn is not None and (noting := self.turns.noting_read(turn)) is not None:
+            # Whoever has the history has the newest answer.
+            noting()
         messages = messages_of(events, calls, audience, self.preparation.options)
         if turn is not None and turn.running:
             said = await self.stores.log.written(turn.reply_id)
             messages = with_message_so_far(messages, said, calls, audience)
-        return LoadedChat(info, messages, chat_id if is_active else None)
+        waiting = await self.queue.messages(chat_id)
+        is_active = is_active or bool(waiting)
+        return LoadedChat(info, [*messages, *waiting], chat_id if is_active else None)
 
     async def artifact(
         self, chat_id: ChatId, user: UserId, *, filename: str, version: int | None
@@ -331,12 +417,14 @@ class Conversations:
         """
         await self.check_owner(chat_id, user)
         await self.sessions.describe(chat_id, user)
+        await self.stores.waiting.stop(chat_id)
         async with self.turns.taken(chat_id, user):
             await self.lives.end(chat_id)
             await self.stores.calls.cancel(chat_id)
             # A new chat may get the same id.
             await self.stores.calls.unremember(chat_id)
             await self.sessions.delete(chat_id, user)
+            await self.stores.labels.forget(chat_id, user)
 
     # Answers
 
@@ -382,11 +470,13 @@ class Conversations:
             except NotYours:
                 # The reply shows who is asked.
                 ruling, call = "conflict", await self.ledger.owned(answer.approval_id, user)
+            # For whoever waits for this very call, in any process.
+            self.stores.wake.hint(call.approval_id)
             calls.append(call)
             changed = changed or ruling == "accepted"
             if isinstance(answer, Decision):
                 verdicts[call.approval_id] = answer.approved
-            elif ruling != "conflict":
+            elif answer.is_shown and ruling != "conflict":
                 brought.add(call.call_id)
         return calls, Shown(frozenset(brought), verdicts), changed
 
@@ -411,17 +501,19 @@ class Conversations:
 
     async def _answer_first(
         self, said: Say, chat_id: ChatId, user: UserId, *, via: str, mode: RunMode
-    ) -> None:
-        """Deliver decisions that travelled with a message before the message itself."""
+    ) -> bool:
+        """Record answers that travelled with a message; True if they continue the chat by now.
+
+        They come before the message: at the latest the end of the turn that runs delivers them.
+        """
         if not said.answers:
-            return
-        calls, _, _ = await self._record(said.answers, user, via)
-        ready = await self._ready(chat_id)
-        first = {call.invocation_id: call for call in calls if call.invocation_id in ready}
-        for call in first.values():
-            reply = await self._begin_when_free(call, user, Shown(), mode)
-            while not (await reply.next()).ended:
-                pass
+            return False
+        await self._record(said.answers, user, via)
+        for invocation, calls in (await self._ready(chat_id)).items():
+            draft = await self.preparation.continuation(chat_id, user, invocation, calls, mode)
+            if isinstance(await self.turns.try_begin(draft), Began):
+                return True
+        return False
 
     async def _ready(self, chat_id: ChatId) -> dict[InvocationId, list[HeldCall]]:
         """Return the invocations whose answers are complete and not yet given to ADK."""
@@ -462,6 +554,12 @@ class Conversations:
             if not isinstance(began, Busy):
                 return self.turns.reading(began.turn, shown)
             await self.turns.until_ended(began.turn)
+
+    async def _go_on(self, ended: Draft, failed: bool) -> None:
+        """Let a chat go on whose turn has ended: with answers first, then with what waits."""
+        if not failed:
+            await self._continue_quietly(ended.chat_id, ended.owner)
+        await self.queue.go_on(ended.chat_id)
 
     async def _continue_quietly(self, chat_id: ChatId, user: UserId) -> None:
         """Continue a chat that nobody waits for; a failure is logged, the next answer retries."""
@@ -568,6 +666,9 @@ class Conversations:
         for chat_id, owner in await calls.undelivered():
             if self._is_due(chat_id):
                 await self._continue_quietly(chat_id, owner)
+        for chat_id in await self.stores.waiting.chats():
+            if self.turns.running < _MOST_RECOVERIES and self._is_due(chat_id):
+                await self.queue.go_on(chat_id)
         longest = min(_SWEEP, self.stores.lease)
         due = await calls.next_expiry()
         return longest if due is None else max(0.0, min(longest, due - await calls.now()))
@@ -649,8 +750,8 @@ class Conversations:
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:
-    last = request.messages[-1]
-    for item in (*last.content, *last.parts):
-        name = item.get("toolCallId")
-        if isinstance(name, str):
-            yield name
+    for last in request.messages[-1:]:
+        for item in (*last.content, *last.parts):
+            name = item.get("toolCallId")
+            if isinstance(name, str):
+                yield name

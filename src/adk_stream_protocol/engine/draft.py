@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
-from adk_stream_protocol.ports import RunMode, TurnRecord
+from adk_stream_protocol.ports import RunMode, TurnRecord, WaitingRequest
+from adk_stream_protocol.wire.requests import BusyPolicy
+from adk_stream_protocol.wire.values import JsonObject
 
 if TYPE_CHECKING:
     from adk_stream_protocol.engine.turn import Turn
 
-__all__ = ["ANSWERS", "REGENERATE", "Draft"]
+__all__ = ["ANSWERS", "BARE", "REGENERATE", "Draft"]
 
 ANSWERS: Final = "answers:"
 """How the keys of turns begin that deliver answers; the ids of the approvals follow."""
+
+BARE: Final = "bare:"
+"""How the keys of requests begin that say nothing but a message: see `Say.is_bare`."""
 
 REGENERATE: Final = "regenerate:"
 """How the keys of requests for another answer begin."""
@@ -53,6 +58,14 @@ class Draft:
     """The reply of the turn before, once the chat is taken; None: there was none."""
     rewinds: bool = False
     """Whether it takes back earlier turns, and with them what they answered."""
+    has_place: bool = False
+    """Whether it says where in its chat it stands, so that it cannot stand in a reply that runs."""
+    request: JsonObject | None = None
+    """The request itself, if it may wait for its chat; None: it may not."""
+    waited: bool = False
+    """Whether it carries out a request that waited for its chat under the name of its reply."""
+    stopped: bool = False
+    """Whether it was stopped before it began."""
     reply_id: ReplyId = field(default_factory=lambda: ReplyId(f"reply-{uuid.uuid4()}"))
 
     def record(self) -> TurnRecord:
@@ -65,6 +78,26 @@ class Draft:
             origin=self.origin,
             recoveries=self.recoveries,
         )
+
+    def waiting(self, policy: BusyPolicy) -> WaitingRequest | None:
+        """Return what is stored if its chat is busy; None: it does not wait."""
+        if self.request is None or policy == "reject":
+            return None
+        return WaitingRequest(
+            self.chat_id,
+            self.owner,
+            self.reply_id,
+            self.key,
+            request=self.request,
+            mode=self.mode or "unary",
+            # Only what adds to the conversation can go into a reply that runs.
+            policy="queue" if policy == "steer" and (self.rewinds or self.has_place) else policy,
+        )
+
+    @property
+    def carries(self) -> ReplyId:
+        """The reply under whose name its turn takes requests that waited."""
+        return self.origin or self.reply_id
 
     def ids(self) -> dict[str, object]:
         """Return what a log line says of the turn."""

@@ -33,6 +33,7 @@ from adk_stream_protocol.errors import NotRunning, ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
+from adk_stream_protocol.ports import SteeringMessage
 from adk_stream_protocol.translation.live_turns import LiveTurnEnd, begins_turn, sound_of
 
 __all__ = ["LiveLimits", "LiveRun", "run_has_ended"]
@@ -380,6 +381,25 @@ class LiveRun:
         self.queue.send_content(content)
         self.scope.said = content
 
+    def hear(self, message: SteeringMessage) -> bool:
+        """Give the model what the user typed into the turn that runs; False: it is over."""
+        if self._end is None or self.is_over:
+            return False
+        self.scope.unstored.append(message)
+        self.queue.send_content(message.content)
+        self._end.expect_answer()
+        return True
+
+    @property
+    def may_be_over(self) -> bool:
+        """Whether the turn has ended if the model does not answer what it was told meanwhile."""
+        return self._end is not None and self._end.is_doubtful
+
+    def conclude(self) -> None:
+        """End the turn that is followed: what comes next is another."""
+        self._end = None
+        self._take_names(TurnNames.new())
+
     def take(self) -> None:
         """Keep it from ending by itself while a turn that is to follow it is prepared."""
         self._taken_until = anyio.current_time() + _TAKEN
@@ -422,6 +442,7 @@ class LiveRun:
     def _take_names(self, names: TurnNames) -> None:
         self.names = names
         self.scope.holder = names.reply_id
+        self.scope.origin = names.origin
         self.scope.live = names.ids()
 
     def enter(self) -> None:

@@ -132,6 +132,10 @@ class LiveRuns:
             if (live := self.of(chat_id)) is not None:
                 live.leave()
 
+    def is_present(self, chat_id: ChatId) -> bool:
+        """Whether somebody has a chat open."""
+        return self._present[chat_id] > 0
+
     async def end(self, chat_id: ChatId) -> bool:
         """End the chat's run, as another turn is about to begin; return whether it had one."""
         live = self._runs.get(chat_id)

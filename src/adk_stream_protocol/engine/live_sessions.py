@@ -17,10 +17,10 @@ from google.adk.sessions.base_session_service import (
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_stream_protocol.engine.sessions import OWN_STATE
+from adk_stream_protocol.engine.sessions import OWN_STATE, rewind_metadata
 from adk_stream_protocol.errors import telling_loss
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
-from adk_stream_protocol.translation.history import reply_of
+from adk_stream_protocol.translation.history import reply_of, steering_stamp
 
 __all__ = ["LiveSessions"]
 
@@ -50,9 +50,18 @@ class LiveSessions(BaseSessionService):
         turn = scope.live
         assert turn is not None, "only live runs have turns of their own"
         event.invocation_id = turn.invocation_id
-        event.custom_metadata = {**(event.custom_metadata or {}), **turn.stamp}
+        is_speech = _is_speech(event)
+        steers = is_speech and scope.said is None and bool(scope.unstored)
+        marks = turn.stamp
+        if steers:
+            marks = steering_stamp(scope.unstored[0].message_id, scope.carries)
+        event.custom_metadata = {**(event.custom_metadata or {}), **marks}
         stored = await self._append(session, event)
-        if _is_speech(event):
+        if steers:
+            del scope.unstored[0]
+            if scope.steered is not None:
+                await scope.steered(event)
+        elif is_speech:
             scope.said = None
             if scope.stored is not None:
                 await scope.stored()
@@ -61,6 +70,8 @@ class LiveSessions(BaseSessionService):
     async def _append(self, session: Session, event: Event) -> Event:
         if event.actions.rewind_before_invocation_id:
             _keep_own_state(event)
+            noted = rewind_metadata.get() or {}
+            event.custom_metadata = {**(event.custom_metadata or {}), **noted}
         with telling_loss():
             return await self._inner.append_event(session, event)
 

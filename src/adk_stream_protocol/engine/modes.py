@@ -58,7 +58,13 @@ class Modes:
         # What a live run knows of the session is outdated from here on, and it may have left more.
         if await self.lives.end(draft.chat_id):
             session = None
-        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id, session=session)
+        scope = RunScope(
+            draft.owner,
+            draft.chat_id,
+            holder=draft.reply_id,
+            origin=draft.origin,
+            session=session,
+        )
         return scope, [self._unary(scope, content, past, draft) for content in contents]
 
     def _unary(

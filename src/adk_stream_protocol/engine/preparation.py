@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,14 +15,14 @@ from google.adk.events.event import Event
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
+from adk_stream_protocol.engine.draft import ANSWERS, BARE, REGENERATE, Draft
 from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.repeated_answers import still_awaited
 from adk_stream_protocol.engine.reply import Shown
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
 from adk_stream_protocol.engine.turn_names import TurnNames, now
-from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
+from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import (
@@ -32,23 +32,33 @@ from adk_stream_protocol.identifiers import (
     MessageId,
     UserId,
 )
-from adk_stream_protocol.lifecycle import CallState, HeldCall
-from adk_stream_protocol.ports import AgentRun, Log, RunMode
+from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
+from adk_stream_protocol.ports import AgentRun, Log, RunMode, Turns
+from adk_stream_protocol.translation.branches import Branch, regenerated, said_at
 from adk_stream_protocol.translation.cards import call_answered, call_held, input_released
-from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
+from adk_stream_protocol.translation.contents import (
+    ContentLimits,
+    answers_content,
+    said_text,
+    user_content,
+)
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.translation.history import (
     PastTurn,
     past_turns,
+    reply_of,
     retell,
+    stamp,
+    steering_in,
     unanswered,
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
-from adk_stream_protocol.wire.chunks import FinishChunk, StartChunk
+from adk_stream_protocol.translation.rewinds import RewindNote
+from adk_stream_protocol.wire.chunks import AbortChunk, FinishChunk, StartChunk
 from adk_stream_protocol.wire.entries import AnswersStep, CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.values import digest, jsonable
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, digest, jsonable
 
-__all__ = ["Preparation", "by_lane"]
+__all__ = ["Preparation", "by_lane", "due_calls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ class Preparation:
     sessions: Sessions
     ledger: Ledger
     log: Log
+    turns: Turns
     modes: Modes
     limits: TurnLimits = field(default_factory=TurnLimits)
     content_limits: ContentLimits = field(default_factory=ContentLimits)
@@ -73,6 +84,7 @@ class Preparation:
         mode: RunMode | None = None,
         *,
         is_new: bool = False,
+        request: JsonObject | None = None,
     ) -> Draft:
         """Draft the answer to a user's message.
 
@@ -82,36 +94,62 @@ class Preparation:
             owner: whose it is.
             mode: how the agent runs.
             is_new: whether the chat had no session a moment ago.
+            request: the request itself, if it may wait for its chat.
 
         Raises:
             ClientFault: the message is empty, too large, or holds a file that is not allowed.
         """
         content = user_content(said.message, self.content_limits)
-        content_hash = digest(jsonable(content.model_dump(mode="json", exclude_none=True)))
         # A client that gives its messages no id repeats a request by sending the same content.
-        name = said.message.id or uuid.uuid4().hex
+        key = f"{said.message.id or uuid.uuid4().hex}:{_hash(content)}"
+        key = f"{BARE}{key}" if said.is_bare else f"say:{key}"
+        # The same message means something else if the request says where it stands.
+        place: list[JsonValue] = [said.edits, said.replaces, said.parent_id]
+        has_place = any(named not in {None, False} for named in place)
+        if has_place:
+            key = f"{key}:{digest(place)}"
         return Draft(
             chat_id,
             owner,
-            key=f"say:{name}:{content_hash}",
+            key=key,
             prepare=partial(self._prepare_say, said, content, is_new),
             rewinds=said.edits,
+            has_place=has_place,
             mode=mode,
+            request=request,
         )
 
     async def regenerate(
-        self, asked: Regenerate, chat_id: ChatId, owner: UserId, mode: RunMode | None = None
+        self,
+        asked: Regenerate,
+        chat_id: ChatId,
+        owner: UserId,
+        mode: RunMode | None = None,
+        *,
+        request: JsonObject | None = None,
     ) -> Draft:
-        """Draft another answer to a message."""
+        """Draft another answer to a message; `request` may wait for its chat."""
+        named: list[JsonValue] = [asked.message_id, asked.parent_id]
+        if asked.message is not None:
+            named += [asked.message.id, said_text(asked.message)]
         return Draft(
             chat_id,
             owner,
-            key=f"{REGENERATE}{asked.message_id or ''}",
+            key=f"{REGENERATE}{digest(named)}",
             prepare=partial(self._prepare_regenerate, asked),
-            repeatable=True,
+            repeatable=await self._may_repeat(asked, chat_id, owner),
             rewinds=True,
             mode=mode,
+            request=request,
         )
+
+    async def _may_repeat(self, asked: Regenerate, chat_id: ChatId, owner: UserId) -> bool:
+        """Whether a request for another answer can be meant again, once it was given one."""
+        if asked.message_id is None:
+            return True
+        # An answer that was replaced is gone: who names it asks for what was asked before.
+        turns = past_turns(await self.sessions.events(chat_id, owner))
+        return any(asked.message_id in {turn.message_id, turn.user_message_id} for turn in turns)
 
     async def continuation(
         self,
@@ -212,7 +250,6 @@ class Preparation:
     async def _prepare_say(
         self, said: Say, content: types.Content, is_new: bool, draft: Draft
     ) -> Turn:
-        user_message = MessageId(said.message.id)
         # A live run may store something while this is read.
         is_live = self.modes.lives.of(draft.chat_id) is not None
         session: Session | None = None
@@ -220,22 +257,8 @@ class Preparation:
         if not is_new or draft.previous is not None:
             session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
-        known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
-        again = bool(known) and known[0] is turns[-1] and self._has_failed(known[0])
-        if known and not said.edits and not again:
-            raise Conflict(
-                "A message with this id was sent before. Give a new message a new id, or name the "
-                "message in messageId to replace it.",
-                code="message_exists",
-            )
-        if known:
-            await self.rewind(draft, turns, known[0])
-            session = None
-        elif session is None:
-            session = await self.sessions.make(draft.chat_id, draft.owner, said=content)
-        # ADK takes it as it was read: a long chat's events are not read twice.
-        read = None if is_live else session
-        return await self.fresh(draft, content, user_message, session=read)
+        branch = said_at(said, content, turns, has_failed=self._has_failed)
+        return await self._prepare_branch(branch, session, draft, is_live=is_live)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -243,19 +266,28 @@ class Preparation:
         return translator.failed or len(told) == 1
 
     async def _prepare_regenerate(self, asked: Regenerate, draft: Draft) -> Turn:
+        is_live = self.modes.lives.of(draft.chat_id) is not None
         session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
-        target = _target(turns, asked)
-        if target is not None and target.said is not None:
-            await self.rewind(draft, turns, target)
-            return await self.fresh(draft, target.said, target.user_message_id)
-        if asked.message is None:
-            raise BadRequest("There is no message to answer again.", code="nothing_to_regenerate")
-        # The server never saw the message: its first request failed before it was stored.
-        content = user_content(asked.message, self.content_limits)
-        if session is None:
-            session = await self.sessions.make(draft.chat_id, draft.owner, said=content)
-        return await self.fresh(draft, content, MessageId(asked.message.id), session=session)
+        if draft.stopped:
+            # The answer that there is stays.
+            return self._stopped(draft)
+        read = partial(user_content, limits=self.content_limits)
+        branch = regenerated(asked, turns, read=read)
+        return await self._prepare_branch(branch, session, draft, is_live=is_live)
+
+    async def _prepare_branch(
+        self, branch: Branch, session: Session | None, draft: Draft, *, is_live: bool
+    ) -> Turn:
+        """Return a turn that answers a message, with what is in its place taken back."""
+        if branch.taken_back:
+            await self._rewind_for(branch, draft)
+            session = None
+        elif session is None:
+            session = await self.sessions.make(draft.chat_id, draft.owner, said=branch.content)
+        # ADK takes it as it was read: a long chat's events are not read twice.
+        read = None if is_live else session
+        return await self.fresh(draft, branch.content, branch.user_message, session=read)
 
     async def _prepare_continuation(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
@@ -269,6 +301,7 @@ class Preparation:
             calls = [call for call in calls if call.request_id in known]
         answers = [answers_content(own) for own in by_lane(calls)]
         scope, runs = await self.modes.runs(draft, turn, answers)
+        scope.due = due_calls(calls)
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
 
     async def settle(self, draft: Draft, turn: Turn) -> None:
@@ -347,7 +380,34 @@ class Preparation:
         translator = EventTranslator(message, self.options, created_at=past.created_at)
         scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
-        return self.turn(draft, translator, opening, scope=scope, runs=runs)
+        turn = self.turn(draft, translator, opening, scope=scope, runs=runs)
+        mode = "" if scope.live is None else "live"
+        marks = stamp(user_message=user_message, message=message, reply=draft.carries, mode=mode)
+        turn.keep_message = partial(self._keep_message, draft, content, marks)
+        return turn
+
+    async def _keep_message(
+        self, draft: Draft, content: types.Content, marks: dict[str, object]
+    ) -> None:
+        """Store what the user said in a turn that ADK never came to run."""
+        events = await self.sessions.events(draft.chat_id, draft.owner)
+        if any(reply_of(event) == draft.carries for event in events):
+            return
+        said = Event(
+            author="user",
+            invocation_id=f"e-{uuid.uuid4()}",
+            content=content,
+            custom_metadata=marks,
+        )
+        await self.sessions.append(draft.chat_id, draft.owner, said)
+
+    def _stopped(self, draft: Draft) -> Turn:
+        """Return a turn that was stopped before it could change anything."""
+        translator = EventTranslator(MessageId(""), self.options)
+        scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
+        turn = self.turn(draft, translator, [OwnBegins(), AbortChunk()], scope=scope)
+        turn.told = True
+        return turn
 
     async def prepare_spoken(self, names: TurnNames, draft: Draft) -> Turn:
         """Return a turn in which someone speaks already."""
@@ -378,6 +438,11 @@ class Preparation:
                 stamp=dict(like.custom_metadata or {}),
             )
 
+        async def steering_stored() -> Collection[str]:
+            events = await self.sessions.events(draft.chat_id, draft.owner)
+            # Not what was taken back.
+            return steering_in(event for past in past_turns(events) for event in past.events)
+
         return Turn(
             reply_id=draft.reply_id,
             translator=translator,
@@ -388,14 +453,48 @@ class Preparation:
             runs=runs,
             opening=opening,
             keep_text=keep_text,
+            steering_stored=steering_stored,
         )
 
-    async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
-        """Take back a turn and all since, and the calls that wait in them."""
-        taken_back = [turn.invocation_id for turn in turns[turns.index(target) :]]
+    async def _rewind_for(self, branch: Branch, draft: Draft) -> None:
+        note = RewindNote(
+            draft.origin or draft.reply_id,
+            branch.user_message,
+            branch.content if branch.is_new else None,
+            keeps=branch.keeps is not None,
+            live=draft.mode == "live",
+        )
+        await self.rewind(draft, branch.taken_back, note)
+        if branch.keeps is not None:
+            await self.store_again(draft, branch.keeps)
+
+    async def rewind(self, draft: Draft, turns: Sequence[PastTurn], note: RewindNote) -> None:
+        """Take back the last turns of a chat, and the calls that wait in them.
+
+        Args:
+            draft: the turn that is to stand in their place.
+            turns: the turns, oldest first.
+            note: what that turn answers, for whoever goes on if this process dies before it does.
+        """
         await self.modes.lives.end(draft.chat_id)
+        taken_back = [turn.invocation_id for turn in turns]
         await self.ledger.calls.cancel(draft.chat_id, taken_back)
-        await self.sessions.rewind(draft.chat_id, draft.owner, target.invocation_id)
+        # Who sends one of their messages again must not be given an answer that is gone.
+        await self.turns.forget_others(draft.chat_id, draft.reply_id)
+        await self.sessions.rewind(
+            draft.chat_id, draft.owner, turns[0].invocation_id, metadata=note.metadata()
+        )
+
+    async def store_again(self, draft: Draft, turn: PastTurn) -> None:
+        """Store what the user said in a turn that was taken back, without its answer."""
+        ids = stamp(user_message=turn.user_message_id, message=MessageId(f"msg-{uuid.uuid4()}"))
+        event = Event(
+            author="user",
+            invocation_id=f"e-{uuid.uuid4()}",
+            content=turn.said,
+            custom_metadata=ids,
+        )
+        await self.sessions.append(draft.chat_id, draft.owner, event)
 
     async def _past(self, chat_id: ChatId, owner: UserId, invocation: InvocationId) -> PastTurn:
         for turn in past_turns(await self.sessions.events(chat_id, owner)):
@@ -450,12 +549,14 @@ def by_lane(calls: Sequence[HeldCall]) -> list[list[HeldCall]]:
     return list(lanes.values())
 
 
-def _target(turns: Sequence[PastTurn], asked: Regenerate) -> PastTurn | None:
-    """Return the turn to answer again: the one named, else the last if the client's is known."""
-    named = asked.message_id or (MessageId(asked.message.id) if asked.message else None)
-    if not named:
-        return turns[-1] if turns else None
-    for turn in turns:
-        if named in {turn.message_id, turn.user_message_id}:
-            return turn
-    return None
+def due_calls(calls: Iterable[HeldCall]) -> set[str]:
+    """Return the calls that run on the server once ADK has their approvals."""
+    return {
+        call.call_id
+        for call in calls
+        if call.state is CallState.APPROVED and call.kind is CallKind.TOOL
+    }
+
+
+def _hash(content: types.Content) -> str:
+    return digest(jsonable(content.model_dump(mode="json", exclude_none=True)))

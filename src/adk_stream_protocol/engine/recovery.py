@@ -16,8 +16,11 @@ from google.adk.events.event import Event
 from google.genai import types
 
 from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
-from adk_stream_protocol.engine.preparation import Preparation, by_lane
+from adk_stream_protocol.engine.preparation import Preparation, by_lane, due_calls
+from adk_stream_protocol.engine.request_queue import RequestQueue
+from adk_stream_protocol.engine.steering import message_of
 from adk_stream_protocol.engine.turn import Turn
+from adk_stream_protocol.errors import ClientFault
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
@@ -31,7 +34,9 @@ from adk_stream_protocol.translation.history import (
     past_turns,
     reply_of,
     retell,
+    steering_in,
 )
+from adk_stream_protocol.translation.rewinds import RewindNote, Rewound, last_rewind
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry, OwnBegins
 
@@ -55,6 +60,7 @@ class Recovery:
     """Drafts the turns that make up for lapsed ones."""
 
     preparation: Preparation
+    queue: RequestQueue
 
     def draft(self, lapsed: TurnRecord) -> Draft:
         """Draft what follows a turn that lapsed."""
@@ -76,20 +82,20 @@ class Recovery:
         events = await prepared.sessions.events(draft.chat_id, draft.owner)
         turns = past_turns(events)
         past = await self._interrupted(turns, lapsed, draft)
+        await self._put_back(past, draft)
         if past is None:
-            taken_back = _taken_back(events, lapsed, draft)
-            if taken_back is None:
-                return self._nothing(draft)
-            return await self._anew(taken_back, draft)
+            return await self._unstored(events, lapsed, draft)
         # Asked, but not stored before the end came.
         calls = await prepared.open_missing(draft.chat_id, draft.owner, [past])
         rows = [call for call in calls if call.invocation_id == past.invocation_id]
         if draft.recoveries > _MOST_RECOVERIES:
             return await self._given_up(past, rows, draft)
-        # What was being stopped is only told.
-        left = Aftermath() if lapsed.stopping else aftermath_of(past, rows)
+        left = _left(past, rows, lapsed)
         if left.rerun:
-            await prepared.rewind(draft, turns, past)
+            note = RewindNote(draft.carries, past.user_message_id, live=past.live)
+            await prepared.rewind(draft, turns[turns.index(past) :], note)
+            # Not before: what waits again must not be in the session.
+            await self._put_back(None, draft)
             return await self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
         contents = [answers_content(own) for own in by_lane(left.deliver)]
@@ -102,10 +108,52 @@ class Recovery:
         carried = [call for call in rows if call in left.deliver or call.delivered_in in lost]
         await prepared.ledger.calls.deliver([call.approval_id for call in carried], draft.reply_id)
         scope, runs = await prepared.modes.runs(draft, past, contents)
+        scope.due = due_calls(left.deliver)
         turn = prepared.turn(draft, translator, opening, scope=scope, runs=runs)
         if lapsed.stopping:
-            turn.stop()
+            turn.stop(gently=lapsed.gently)
         return turn
+
+    async def _put_back(self, past: PastTurn | None, draft: Draft) -> None:
+        """Let messages wait again that were to steer the turn, and that its session has not got."""
+        waiting = self.queue.stores.waiting
+        carried = await waiting.carried(draft.carries)
+        stored = steering_in(() if past is None else past.events)
+        lost = [
+            request.reply_id
+            for request in carried
+            if request.reply_id != draft.carries and message_of(request) not in stored
+        ]
+        if lost:
+            await waiting.put_back(draft.carries, lost)
+
+    async def _unstored(self, events: Sequence[Event], lapsed: TurnRecord, draft: Draft) -> Turn:
+        """Return a turn for a request of which the session has nothing that was said."""
+        rewound = last_rewind(events, draft.origin)
+        if rewound is not None and rewound.said is not None:
+            return await self._after_rewind(rewound, rewound.said, draft)
+        taken_back = _taken_back(events, lapsed, draft)
+        if taken_back is not None:
+            return await self._anew(taken_back, draft)
+        request = await self.queue.stores.waiting.get(draft.carries)
+        if request is None or draft.recoveries > _MOST_RECOVERIES:
+            return self._nothing(draft, _NOTHING_STORED)
+        try:
+            # It waited for its chat, so it is known.
+            return await self.queue.prepare(request, dataclasses.replace(draft, mode=request.mode))
+        except ClientFault as fault:
+            return self._nothing(draft, fault.public_message)
+
+    async def _after_rewind(self, rewound: Rewound, said: types.Content, draft: Draft) -> Turn:
+        """Return a turn that answers what turns were taken back for."""
+        note, first = rewound.note, rewound.first
+        if note.keeps and not rewound.is_kept:
+            await self.preparation.store_again(draft, first)
+        # A reader may have the beginning of a message of this request's own.
+        own = any(reply_of(event) == draft.origin for event in first.events)
+        return await self.preparation.fresh(
+            draft, said, note.user_message, first.message_id if own else None, live=note.live
+        )
 
     async def _interrupted(
         self, turns: Sequence[PastTurn], lapsed: TurnRecord, draft: Draft
@@ -144,11 +192,11 @@ class Recovery:
             draft, past.said, past.user_message_id, past.message_id, live=past.live
         )
 
-    def _nothing(self, draft: Draft) -> Turn:
-        """Return a turn that says so; as it fails, the request can be made again."""
+    def _nothing(self, draft: Draft, why: str) -> Turn:
+        """Return a turn that says why there is none; as it fails, the request can be made again."""
         translator = EventTranslator(MessageId(""), self.preparation.options)
         scope = RunScope(draft.owner, draft.chat_id, holder=draft.reply_id)
-        opening: list[Entry] = [OwnBegins(), ErrorChunk(_NOTHING_STORED)]
+        opening: list[Entry] = [OwnBegins(), ErrorChunk(why)]
         turn = self.preparation.turn(draft, translator, opening, scope=scope)
         turn.told = turn.failed = True
         return turn
@@ -178,8 +226,19 @@ class Recovery:
         return translator, told
 
 
+def _left(past: PastTurn, rows: Sequence[HeldCall], lapsed: TurnRecord) -> Aftermath:
+    """Return what is left to do; what was being stopped is only told."""
+    if not lapsed.stopping:
+        return aftermath_of(past, rows)
+    # What a person approved before a later message came is still done.
+    return Aftermath(deliver=aftermath_of(past, rows).deliver if lapsed.gently else ())
+
+
 def _taken_back(events: Sequence[Event], lapsed: TurnRecord, draft: Draft) -> PastTurn | None:
-    """Return the turn that was taken back to be answered anew, if the end came in between."""
+    """Return the turn that was taken back to be answered anew, if the end came in between.
+
+    For a rewind of an earlier release, which does not say what it was made for.
+    """
     last = events[-1].actions.rewind_before_invocation_id if events else None
     for turn in past_turns(events[:-1]) if last else ():
         own = any(reply_of(event) == draft.origin for event in turn.events)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Final
 
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.events.event import Event
 from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.session import Session
 from google.genai import types
 
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId, InvocationId, UserId
+from adk_stream_protocol.ports import ChatLabel
 
-__all__ = ["OWN_STATE", "ChatInfo", "Sessions"]
+__all__ = ["OWN_STATE", "ChatInfo", "Sessions", "rewind_metadata"]
 
 _TITLE: Final = "adk_stream_title"
 _CREATED: Final = "adk_stream_created"
@@ -24,6 +27,12 @@ _LONGEST_TITLE: Final = 80
 
 OWN_STATE: Final = frozenset({_TITLE, _CREATED})
 """What a chat's session holds beside the agent's state; a rewind must not take it back."""
+
+rewind_metadata: ContextVar[Mapping[str, object] | None] = ContextVar(
+    "rewind_metadata", default=None
+)
+"""The custom metadata of the event that rewinds a session. ADK makes that event itself; our session
+service adds this as it is stored, so that both are stored or neither. None: nothing rewinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,11 @@ class ChatInfo:
     title: str
     created_at: float
     updated_at: float
+    archived: bool = False
+
+    def labelled(self, label: ChatLabel) -> ChatInfo:
+        """Return the chat as a person has labelled it."""
+        return replace(self, title=label.title or self.title, archived=label.archived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +92,53 @@ class Sessions:
             raise NotFound("No such chat.", code="unknown_chat")
         return _info(session), session.events
 
+    async def info(self, chat_id: ChatId, owner: UserId) -> ChatInfo:
+        """Return the chat, without reading its events.
+
+        Raises:
+            NotFound: there is no such chat of this user's.
+        """
+        session = await self.runner.session_service.get_session(
+            app_name=self.runner.app_name,
+            user_id=owner,
+            session_id=chat_id,
+            config=GetSessionConfig(num_recent_events=0),
+        )
+        if session is None:
+            raise NotFound("No such chat.", code="unknown_chat")
+        return _info(session)
+
     async def all_of(self, owner: UserId) -> list[ChatInfo]:
-        """Return a user's chats, newest first."""
+        """Return a user's chats, newest first, and in the same order each time."""
         found = await self.runner.session_service.list_sessions(
             app_name=self.runner.app_name, user_id=owner
         )
         infos = [_info(session) for session in found.sessions]
-        return sorted(infos, key=lambda info: info.updated_at, reverse=True)
+        return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
-    async def rewind(self, chat_id: ChatId, owner: UserId, before: InvocationId) -> None:
-        """Take back an invocation and all since; the events stay, marked as rewound."""
-        await self.runner.rewind_async(
-            user_id=owner, session_id=chat_id, rewind_before_invocation_id=before
-        )
+    async def rewind(
+        self,
+        chat_id: ChatId,
+        owner: UserId,
+        before: InvocationId,
+        *,
+        metadata: Mapping[str, object],
+    ) -> None:
+        """Take back an invocation and all since; the events stay, marked as rewound.
+
+        Args:
+            chat_id: the chat.
+            owner: whose it is.
+            before: the invocation.
+            metadata: the custom metadata of the event that is stored.
+        """
+        token = rewind_metadata.set(metadata)
+        try:
+            await self.runner.rewind_async(
+                user_id=owner, session_id=chat_id, rewind_before_invocation_id=before
+            )
+        finally:
+            rewind_metadata.reset(token)
 
     async def append(self, chat_id: ChatId, owner: UserId, event: Event) -> None:
         """Store an event in the chat's session, if there is one."""

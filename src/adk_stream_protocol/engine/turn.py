@@ -11,13 +11,14 @@ import dataclasses
 import logging
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import anyio
 from google.adk.events.event import Event
 
+from adk_stream_protocol.engine.steering import Steering
 from adk_stream_protocol.engine.told_cards import ToldCards
 from adk_stream_protocol.errors import AdkStreamError, StoreLost, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
@@ -26,9 +27,10 @@ from adk_stream_protocol.identifiers import InvocationId, ReplyId
 from adk_stream_protocol.ports import AgentRun, Log
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator
-from adk_stream_protocol.translation.history import lane_of
+from adk_stream_protocol.translation.history import lane_of, steering_of
+from adk_stream_protocol.translation.input_holdback import InputHoldback
 from adk_stream_protocol.translation.text_blocks import BlockKind
-from adk_stream_protocol.wire.entries import CallHeld, Entry
+from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
 
 __all__ = ["Turn", "TurnLimits"]
 
@@ -61,6 +63,10 @@ class Turn:
     """What the reply begins with, the start chunk included."""
     keep_text: Callable[[Event, str], Awaitable[None]] | None = None
     """Stores text that a stop cut off; None: it is not stored."""
+    steering_stored: Callable[[], Awaitable[Collection[str]]] | None = None
+    """Reads which messages steered the chat's turns, as its session has them; None: none did."""
+    keep_message: Callable[[], Awaitable[None]] | None = None
+    """Stores the user's message, if a stop came before ADK could; None: there is none."""
     told: bool = False
     """The opening ends the reply: there is nothing to conclude."""
     failed: bool = False
@@ -74,6 +80,14 @@ class Turn:
     _following: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Ends the following of runs that do not end by themselves."""
     _stop_asked: bool = False
+    _gently: bool = False
+    """It stops only when the tools have begun that a person approved before."""
+    _is_stored: bool = False
+    """ADK has stored what the turn was given."""
+    _holdback: InputHoldback = field(default_factory=InputHoldback)
+    """The calls that are not shown as complete yet."""
+    _writing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    """Tools start while events are written: what both show keeps its order."""
     _broken: Exception | None = None
     """Why a piece that came past ADK could not be written; None: all could."""
     _cards: ToldCards = field(init=False)
@@ -81,10 +95,27 @@ class Turn:
     def __post_init__(self) -> None:
         self._cards = ToldCards(self.ledger.calls)
 
-    def stop(self) -> None:
-        """Ask the turn to end soon. A tool that is running is let finish."""
+    def stop(self, *, gently: bool = False) -> None:
+        """Ask the turn to end soon. A tool that is running is let finish.
+
+        Args:
+            gently: whether tools that the turn was begun for, because a person approved them, are
+                let begin and finish first.
+        """
+        self._gently = gently and (self._gently or not self._stop_asked)
         self._stop_asked = True
         self.scope.notify()
+
+    async def steer(self, steering: Steering) -> None:
+        """Let messages that wait go in front of the next question to the model."""
+        self.scope.may_be_steered = True
+        run = self._run
+        if run is None or self.scope.live is None or self.scope.stopping:
+            return
+        # A live model hears them now.
+        taken = await steering.take(self.scope)
+        unheard = [message for message in taken if not run.hear(message)]
+        await steering.put_back(self.scope, unheard)
 
     @property
     def stopped(self) -> bool:
@@ -94,13 +125,16 @@ class Turn:
     async def produce(self) -> None:
         """Write the reply to the log, to its very end. Never raises but for cancellation."""
         # A reader takes the first chunk for a promise: what was said must be stored by then.
-        self.scope.stored = self._open
+        self.scope.stored = self._stored
+        self.scope.steered = self._show_steering
         try:
             async with anyio.create_task_group() as watch:
                 watch.start_soon(self._watch)
+                watch.start_soon(self._show_running)
                 with self._following:
                     await self._follow()
                 self._look_back()
+                await self._keep_unheard()
                 await self._open()
                 if not self.told:
                     await self._conclude()
@@ -143,6 +177,10 @@ class Turn:
     async def _take(self, event: Event) -> None:
         self._look_back()
         self._last = event
+        if self.scope.due and not event.get_function_responses():
+            # The model goes on: what is not running by now will not.
+            self.scope.due.clear()
+            self.scope.notify()
         if self.scope.decided:
             self._note_decided()
         await self._write(self.translator.feed(event))
@@ -178,6 +216,22 @@ class Turn:
         for call in self.scope.decided:
             self.translator.decided(call_answered(call))
         self.scope.decided.clear()
+
+    async def _stored(self) -> None:
+        self._is_stored = True
+        await self._open()
+
+    async def _show_steering(self, event: Event) -> None:
+        message = steering_of(event)
+        if message is not None:
+            await self._write(self.translator.steer(message))
+
+    async def _keep_unheard(self) -> None:
+        """Store the message of a turn that was stopped before ADK took it: it was said."""
+        if self.scope.stopping and not self._is_stored and self.keep_message is not None:
+            await self.keep_message()
+            # A message without parts is none: its reader gets no beginning of one.
+            self.opening = [OwnBegins()] if self.opening else ()
 
     async def _conclude(self) -> None:
         self._note_decided()
@@ -227,13 +281,27 @@ class Turn:
             await self.log.append(self.reply_id, opening)
 
     async def _write(self, entries: Iterable[Entry]) -> None:
-        if self.opening:
-            await self._open()
-        ready = [
-            await self._opened(entry) if type(entry) is CallHeld else entry for entry in entries
-        ]
-        if ready:
-            await self.log.append(self.reply_id, await self._cards.renewed(ready))
+        async with self._writing:
+            if self.opening:
+                await self._open()
+            ready = [
+                await self._opened(entry) if type(entry) is CallHeld else entry
+                for entry in self._holdback.add(tuple(entries), running=self.scope.running)
+            ]
+            if ready:
+                await self.log.append(self.reply_id, await self._cards.renewed(ready))
+
+    async def _show_running(self) -> None:
+        """Show calls as complete when they run: no client has to answer them."""
+        while True:
+            changed = self.scope.changed
+            # What is taken out must be written: its result follows.
+            with anyio.CancelScope(shield=True):
+                async with self._writing:
+                    ready = self._holdback.runs(self.scope.running)
+                    if ready:
+                        await self.log.append(self.reply_id, ready)
+            await changed.wait()
 
     async def _opened(self, held: CallHeld) -> CallHeld:
         """Store the held call before anyone can see it, and so answer it."""
@@ -262,6 +330,8 @@ class Turn:
         """Stop the runs when asked to or when overdue; abandon what hangs."""
         end = anyio.current_time() + self.limits.turn
         while not self._stop_asked and await self._wait_until(min(end, self._tool_due())):
+            pass
+        while self._gently and self.scope.due and await self._wait_until(end):
             pass
         self.scope.stopping = True
         if self._run is not None:

@@ -19,6 +19,7 @@ from google.genai import types
 from typing_extensions import override
 
 from adk_stream_protocol.held_calls.run_scope import RunScope
+from adk_stream_protocol.ports import SteeringMessage
 from adk_stream_protocol.telemetry import is_heard
 
 __all__ = ["UnaryRun", "unary_config"]
@@ -107,6 +108,10 @@ class UnaryRun:
                 if self.scope.stopping and not self.scope.is_busy:
                     # A tool that was running when stop came has given its result by now.
                     self._abort.set()
+
+    def hear(self, _message: SteeringMessage) -> bool:
+        """Return False: it takes messages only when it is about to ask the model."""
+        return False
 
     def stop(self) -> None:
         """Ask the run to end. A tool that is running is let finish: its result is told."""

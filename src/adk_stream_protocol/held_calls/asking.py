@@ -66,8 +66,22 @@ class _Batch:
     calls: frozenset[str]
     ended: dict[str, types.Part | None]
     """The results of those that needed nobody; None: it has none yet, and the run goes on."""
+    order: Sequence[str] = ()
+    """The calls of the response, in the order in which the model made them."""
     asked: dict[str, _Asked] = field(default_factory=dict)
     is_told: bool = False
+
+    def in_order(self) -> list[_Asked]:
+        """Return those that wait as the model called them, whichever was asked for first."""
+        return sorted(self.asked.values(), key=lambda asked: self._place(asked.call_id))
+
+    def results_in_order(self) -> list[types.Part]:
+        """Return the results as the model called for them, whichever came first."""
+        names = sorted(self.ended, key=self._place)
+        return [part for name in names if (part := self.ended[name]) is not None]
+
+    def _place(self, call_id: str) -> int:
+        return self.order.index(call_id) if call_id in self.order else len(self.order)
 
 
 class Asking:
@@ -175,8 +189,9 @@ class Asking:
         if event.id not in self._batches:
             calls = await _run_together(event, tool_context) | {call_id}
             results = self._results.setdefault(event.id, {})
+            order = [call.id or "" for call in event.get_function_calls()]
             # Another call of the response may have come here meanwhile.
-            self._batches.setdefault(event.id, _Batch(calls, results))
+            self._batches.setdefault(event.id, _Batch(calls, results, order))
         batch = self._batches[event.id]
         # One that asks for more than was asked for before, asks alone.
         return _Batch(frozenset({call_id}), {}) if batch.is_told else batch
@@ -192,7 +207,7 @@ class Asking:
         calls_event = event_of(context.function_call_id or "", context)
         author = context.agent_name if calls_event is None else calls_event.author
         branch = None if calls_event is None else calls_event.branch
-        request = _request(list(batch.asked.values()), author=author, branch=branch)
+        request = _request(batch.in_order(), author=author, branch=branch)
         results = _results(batch, author=author, branch=branch)
         if not self._is_outer(context):
             request.custom_metadata = inner_mark()
@@ -263,10 +278,10 @@ def _request(asked: Sequence[_Asked], *, author: str, branch: str | None) -> Eve
 
 def _results(batch: _Batch, *, author: str, branch: str | None) -> Event:
     """Return what the calls gave so far, with a placeholder for each that waits."""
-    given = [part for part in batch.ended.values() if part is not None]
+    given = batch.results_in_order()
     waiting = [
         _response(call.call_id, call.tool.name, {"error": _PLACEHOLDER})
-        for call in batch.asked.values()
+        for call in batch.in_order()
     ]
     return Event(
         author=author,

@@ -18,6 +18,7 @@ from google.genai import types
 from adk_stream_protocol.held_calls.policy import ToolRule
 from adk_stream_protocol.identifiers import ChatId, InvocationId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import HeldCall
+from adk_stream_protocol.ports import SteeringMessage
 from adk_stream_protocol.telemetry import Span, begin_span
 from adk_stream_protocol.translation.passage import Passage
 from adk_stream_protocol.translation.text_blocks import BlockKind
@@ -75,10 +76,22 @@ class RunScope:
     chat_id: ChatId
     holder: ReplyId
     """The reply that the run writes: names it in the ledger."""
+    origin: ReplyId | None = None
+    """The first reply of the request; None: that is the holder."""
     session: Session | None = None
     """The chat's session as it was read for the turn, until ADK takes it; None: ADK reads it."""
     stopping: bool = False
     """No further tool may start."""
+    may_be_steered: bool = False
+    """Messages wait that may go in front of the next question to the model."""
+    is_steered: bool = False
+    """Some may have."""
+    unstored: list[SteeringMessage] = field(default_factory=list)
+    """Those that a live run was given and that ADK has not stored."""
+    steered: Callable[[Event], Awaitable[None]] | None = None
+    """Called with each, once the session has it; None: nobody wants to know."""
+    due: set[str] = field(default_factory=set)
+    """The calls that a person approved and that the turn was begun to run, until they run."""
     asking: int = 0
     """How many calls this run has asked for that the ledger may not know yet."""
     running: dict[str, HeldCall | None] = field(default_factory=dict)
@@ -124,6 +137,11 @@ class RunScope:
     followed: Callable[[], Awaitable[None]] | None = None
     """Returns when a turn follows a live run: no tool starts before; None: one always does."""
 
+    @property
+    def carries(self) -> ReplyId:
+        """The reply under whose name the turn takes requests that waited."""
+        return self.origin or self.holder
+
     def patience_for(self, held: CallHeld) -> float | None:
         """Return how long a call may wait at most; None: as long as its rule says."""
         is_inner = self.asks is not None and self.asks.is_inner(held.request_id)
@@ -160,6 +178,7 @@ class RunScope:
             "adk_stream.tool", chat=self.chat_id, call=call_id, tool=tool
         )
         self.running[call_id] = call
+        self.due.discard(call_id)
         self.since[call_id] = anyio.current_time()
         self.notify()
 

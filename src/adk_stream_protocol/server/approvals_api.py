@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
@@ -19,12 +19,21 @@ from adk_stream_protocol.ports import Ruling
 from adk_stream_protocol.recording import Decided
 from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import read_json
+from adk_stream_protocol.server.openapi import (
+    Since,
+    Status,
+    error_responses,
+    json_body,
+    json_lines,
+)
 from adk_stream_protocol.server.routes import Service
 from adk_stream_protocol.server.shapes import (
-    DECISION_BODY,
-    RESOLUTION_BODY,
     ApprovalShape,
     ApprovalsShape,
+    AuditShape,
+    DecisionShape,
+    ResolutionRequestShape,
+    TrailEntryShape,
     TrailShape,
 )
 from adk_stream_protocol.translation.audit import trail_json
@@ -42,8 +51,14 @@ def approval_routes(service: Service) -> APIRouter:
     router = APIRouter(tags=["approvals"], route_class=FaultRoute)
     conversations = service.conversations
 
-    @router.get("/api/approvals", summary="List approvals", response_model=ApprovalsShape)
-    async def approvals(request: Request, status: str | None = Query(None)) -> JSONResponse:
+    @router.get(
+        "/api/approvals",
+        name="listApprovals",
+        summary="List approvals",
+        response_model=ApprovalsShape,
+        responses=error_responses(400, 403, 500, 503),
+    )
+    async def approvals(request: Request, status: Status = None) -> JSONResponse:
         user = await service.user(request)
         found = await conversations.approvals(user, _state(status))
         return JSONResponse({"approvals": [approval_json(call) for call in found]})
@@ -51,8 +66,10 @@ def approval_routes(service: Service) -> APIRouter:
     # Before the routes below: an id may hold slashes.
     @router.get(
         "/api/approvals/{approval_id:path}/trail",
+        name="getApprovalTrail",
         summary="Show all that happened to an approval",
         response_model=TrailShape,
+        responses=error_responses(400, 403, 404, 500, 503),
     )
     async def trail(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
@@ -61,8 +78,10 @@ def approval_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/api/approvals/{approval_id:path}",
+        name="getApproval",
         summary="Show an approval",
         response_model=ApprovalShape,
+        responses=error_responses(400, 403, 404, 500, 503),
     )
     async def approval(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
@@ -70,10 +89,14 @@ def approval_routes(service: Service) -> APIRouter:
 
     @router.post(
         "/api/approvals/{approval_id:path}/resolve",
+        name="resolveApproval",
         summary="Say how a call ended of which nobody knows",
         response_model=ApprovalShape,
-        openapi_extra={"requestBody": RESOLUTION_BODY},
-        responses={409: {"model": ApprovalShape, "description": "Its end is known"}},
+        openapi_extra=json_body(ResolutionRequestShape),
+        responses={
+            409: {"model": ApprovalShape, "description": "Its end is known"},
+            **error_responses(400, 403, 404, 413, 415, 500, 503),
+        },
     )
     async def resolve(request: Request, approval_id: str) -> JSONResponse:
         user = await service.user(request)
@@ -90,14 +113,16 @@ def approval_routes(service: Service) -> APIRouter:
 
     @router.post(
         "/api/approvals/{approval_id:path}",
+        name="decideApproval",
         summary="Approve or deny; the chat continues by itself",
         response_model=ApprovalShape,
-        openapi_extra={"requestBody": DECISION_BODY},
+        openapi_extra=json_body(DecisionShape),
         responses={
             409: {
                 "model": ApprovalShape,
                 "description": "Settled otherwise before, or its arguments were edited",
-            }
+            },
+            **error_responses(400, 403, 404, 413, 415, 500, 503),
         },
     )
     async def decide(request: Request, approval_id: str) -> JSONResponse:
@@ -136,29 +161,60 @@ def audit_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/api/audit",
-        summary="Export all that happened to the approvals you may see, as JSON lines",
+        name="exportAudit",
+        summary="Export all that happened to the approvals you may see",
         response_class=StreamingResponse,
-        responses={200: {"content": {"application/x-ndjson": {}}}},
+        responses={
+            200: {
+                "description": "JSON lines; or one object, for a client that asks for JSON",
+                "model": AuditShape,
+                # JSON first: FastAPI fills it in.
+                "content": {"application/json": {}, **json_lines(TrailEntryShape)},
+            },
+            **error_responses(400, 403, 500, 503),
+        },
     )
-    async def audit(
-        request: Request, since: str | None = Query(None), arguments: bool = Query(False)
-    ) -> Response:
+    async def audit(request: Request, since: Since = None, arguments: bool = False) -> Response:
         user = await service.user(request)
         lines = _lines(service, user, since=_moment(since), arguments=arguments)
-        return StreamingResponse(lines, media_type="application/x-ndjson")
+        if _asks_for_json(request):
+            return StreamingResponse(_as_object(lines), media_type="application/json")
+        pieces = _as_lines(lines)
+        return StreamingResponse(pieces, media_type="application/x-ndjson")
 
     return router
 
 
 async def _lines(
     service: Service, user: UserId, *, since: float, arguments: bool
-) -> AsyncGenerator[str, None]:
+) -> AsyncGenerator[list[str], None]:
+    """Yield the lines of one call after another."""
     async with aclosing(service.conversations.audit(user)) as calls:
         async for call in calls:
-            told = trail_json(call, since=since, arguments=arguments)
-            text = "".join(f"{dumps(line)}\n" for line in told)
-            if text:
-                yield text
+            lines = [dumps(line) for line in trail_json(call, since=since, arguments=arguments)]
+            if lines:
+                yield lines
+
+
+async def _as_lines(trails: AsyncGenerator[list[str], None]) -> AsyncGenerator[str, None]:
+    async with aclosing(trails):
+        async for lines in trails:
+            yield "".join(f"{line}\n" for line in lines)
+
+
+async def _as_object(trails: AsyncGenerator[list[str], None]) -> AsyncGenerator[str, None]:
+    before = '{"trail":['
+    async with aclosing(trails):
+        async for lines in trails:
+            yield before + ",".join(lines)
+            before = ","
+    yield "]}" if before == "," else '{"trail":[]}'
+
+
+def _asks_for_json(request: Request) -> bool:
+    """Whether the client names JSON among what it accepts; `*/*` names nothing."""
+    kinds = (kind.partition(";")[0] for kind in request.headers.get("accept", "").split(","))
+    return "application/json" in {kind.strip().lower() for kind in kinds}
 
 
 def _moment(since: str | None) -> float:

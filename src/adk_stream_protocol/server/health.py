@@ -6,23 +6,34 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from adk_stream_protocol.engine.chat_turns import ChatTurns
+from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.probes import Probe
+from adk_stream_protocol.server.shapes import HealthShape, ReadinessShape
 
 __all__ = ["health_routes"]
 
 
 def health_routes(turns: ChatTurns, stores: Probe[float]) -> APIRouter:
     """Return the routes that a load balancer or an orchestrator asks."""
-    router = APIRouter(tags=["health"])
+    router = APIRouter(tags=["health"], route_class=FaultRoute)
 
-    @router.get("/healthz", summary="The process is alive")
+    @router.get(
+        "/healthz", name="getHealth", summary="The process is alive", response_model=HealthShape
+    )
     async def healthz() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
     @router.get(
         "/readyz",
+        name="getReadiness",
         summary="The server takes requests",
-        responses={503: {"description": "It does not; the body says which part is not ready"}},
+        response_model=ReadinessShape,
+        responses={
+            503: {
+                "model": ReadinessShape,
+                "description": "It does not; the body says which part is not ready",
+            }
+        },
     )
     async def readyz() -> JSONResponse:
         if not turns.is_serving:

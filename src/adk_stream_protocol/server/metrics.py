@@ -15,6 +15,7 @@ from adk_stream_protocol.engine.chat_turns import ChatTurns
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.server.faults import FaultRoute
 from adk_stream_protocol.server.guard import check_origin
+from adk_stream_protocol.server.openapi import error_responses
 from adk_stream_protocol.server.probes import Probe
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.telemetry import CounterName, Meters
@@ -112,9 +113,13 @@ def metrics_routes(readings: Readings, settings: Settings) -> APIRouter:
 
     @router.get(
         "/metrics",
+        name="getMetrics",
         summary="Counters and gauges for Prometheus",
         response_class=Response,
-        responses={200: {"content": {"text/plain": {}}}},
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **error_responses(403, 404),
+        },
     )
     async def metrics(request: Request) -> Response:
         # Neither texts nor users are in it, but how much is going on is nobody's business either:

@@ -6,28 +6,34 @@ import uuid
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
+from adk_stream_protocol.engine.sessions import ChatInfo
 from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.playback import Playlist, RecordedChat
-from adk_stream_protocol.server.faults import FaultRoute
+from adk_stream_protocol.server.chat_list import (
+    DEFAULT_LIMIT,
+    ArchivedFilter,
+    chat_json,
+    list_json,
+)
+from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
+from adk_stream_protocol.server.openapi import Cursor, Limit
 from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.player import AS_RECORDED, Pace, PlayedReply, Player
 from adk_stream_protocol.server.replay_sockets import replay_sockets
 from adk_stream_protocol.server.settings import Settings
+from adk_stream_protocol.server.streams import StreamKind, streamed
 from adk_stream_protocol.telemetry import Meters
-from adk_stream_protocol.translation.cards import time_text
-from adk_stream_protocol.transports.sse import EventStream
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.profiles import Profile
 from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
-from adk_stream_protocol.wire.values import JsonValue
 
 __all__ = ["create_replay"]
 
@@ -50,31 +56,45 @@ def create_replay(
 
 
 def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile) -> APIRouter:
-    router = APIRouter(route_class=FaultRoute)
-    streaming = partial(EventStream, keep_alive=settings.keep_alive_seconds, meters=Meters())
+    router = APIRouter(route_class=ChatFaultRoute)
+    suffix = "" if profile == "ai-sdk" else "Adk"
+    streaming = partial(
+        streamed, audience=AS_RECORDED, keep_alive=settings.keep_alive_seconds, meters=Meters()
+    )
 
-    def streamed(reply: PlayedReply) -> Response:
+    def played(request: Request, reply: PlayedReply, kind: StreamKind) -> Response:
         error = reply.recorded.error
         if error is not None:
             # What was a status then is the end of a stream now: the client shows either.
             chunks = [*reply.recorded.chunks, (reply.recorded.seconds, ErrorChunk(error))]
             reply.recorded = replace(reply.recorded, chunks=chunks)
-        return streaming(reply, AS_RECORDED)
+        return streaming(request, reply, kind=kind)
 
-    @router.post(path)
-    async def send(request: Request, chat: str | None = Query(None)) -> Response:
+    @router.post(path, name=f"sendMessage{suffix}")
+    async def send(
+        request: Request,
+        chat: str | None = Query(None),
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
+    ) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
-        return streamed(player.send(named or ChatId(f"chat-{uuid.uuid4()}"), profile))
+        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), shown or profile)
+        return played(request, reply, stream)
 
-    @router.get(f"{path}/{{chat_id}}/stream")
-    async def resume(request: Request, chat_id: str) -> Response:
+    @router.get(f"{path}/{{chat_id}}/stream", name=f"resumeReply{suffix}")
+    async def resume(
+        request: Request,
+        chat_id: str,
+        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        stream: StreamKind = "data",
+    ) -> Response:
         check_origin(request, settings)
-        reply = player.resume(parse_chat_id(chat_id), profile)
-        return Response(status_code=204) if reply is None else streamed(reply)
+        reply = player.resume(parse_chat_id(chat_id), shown or profile)
+        return Response(status_code=204) if reply is None else played(request, reply, stream)
 
-    @router.post(f"{path}/{{chat_id}}/stop")
+    @router.post(f"{path}/{{chat_id}}/stop", name=f"stopReply{suffix}")
     async def stop(request: Request, chat_id: str) -> JSONResponse:
         check_origin(request, settings)
         parse_chat_id(chat_id)
@@ -87,42 +107,44 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
 def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
     router = APIRouter(route_class=FaultRoute)
 
-    @router.get("/api/chats")
-    async def chats(request: Request) -> JSONResponse:
+    @router.get("/api/chats", name="listChats")
+    async def chats(
+        request: Request,
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
+        archived: ArchivedFilter = "false",
+    ) -> JSONResponse:
         check_origin(request, settings)
-        newest = sorted(playlist.chats.values(), key=lambda chat: chat.updated_at, reverse=True)
-        return JSONResponse({"chats": [_chat(chat) for chat in newest]})
+        infos = map(_info, playlist.chats.values())
+        newest = sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
+        return JSONResponse(list_json(newest, cursor=cursor, limit=limit, archived=archived))
 
-    @router.get("/api/chats/{chat_id}")
+    @router.get("/api/chats/{chat_id}", name="getChat")
     async def chat(request: Request, chat_id: str) -> JSONResponse:
         check_origin(request, settings)
         found = playlist.chats.get(chat_id)
         if found is None:
             raise NotFound("The recording has no such chat.", code="unknown_chat")
         messages = [message.to_json() for message in found.messages]
-        return JSONResponse({**_chat(found), "activeStreamId": None, "messages": messages})
+        shown = chat_json(_info(found))
+        return JSONResponse({**shown, "activeStreamId": None, "messages": messages})
 
     # What the page asks for as well.
-    @router.get("/api/approvals")
+    @router.get("/api/approvals", name="listApprovals")
     async def approvals(request: Request) -> JSONResponse:
         check_origin(request, settings)
         return JSONResponse({"approvals": []})
 
-    @router.get("/healthz")
+    @router.get("/healthz", name="getHealth")
     async def healthz() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz")
+    @router.get("/readyz", name="getReadiness")
     async def readyz() -> JSONResponse:
         return JSONResponse({"status": "ready"})
 
     return router
 
 
-def _chat(chat: RecordedChat) -> dict[str, JsonValue]:
-    return {
-        "id": chat.id,
-        "title": chat.title,
-        "createdAt": time_text(chat.created_at),
-        "updatedAt": time_text(chat.updated_at),
-    }
+def _info(chat: RecordedChat) -> ChatInfo:
+    return ChatInfo(ChatId(chat.id), chat.title, chat.created_at, chat.updated_at)

@@ -25,6 +25,7 @@ from adk_stream_protocol.wire.frames import (
     UNNUMBERED,
     Abort,
     Audio,
+    AudioControl,
     ChatFrame,
     ChunkFrame,
     Ended,
@@ -34,13 +35,15 @@ from adk_stream_protocol.wire.frames import (
     NoActive,
     Ping,
     Pong,
+    Refused,
     Resume,
     Send,
     ServerFrame,
     Started,
     ToolResult,
 )
-from adk_stream_protocol.wire.requests import parse_chat_id
+from adk_stream_protocol.wire.profiles import Profile
+from adk_stream_protocol.wire.requests import parse_chat_id, parse_profile
 
 __all__ = ["replay_sockets"]
 
@@ -61,7 +64,8 @@ def replay_sockets(player: Player, settings: Settings) -> APIRouter:
     async def envelopes(socket: WebSocket) -> None:
         if await _opened(socket, settings):
             dialect = EnvelopeDialect(settings.json_depth)
-            await _Envelopes(socket, player, limits, dialect).serve()
+            profile = parse_profile(socket.query_params.get("profile")) or "adk"
+            await _Envelopes(socket, player, limits, dialect, profile).serve()
 
     return router
 
@@ -70,6 +74,7 @@ async def _opened(socket: WebSocket, settings: Settings) -> bool:
     try:
         check_origin(socket, settings)
         parse_chat_id(socket.query_params.get("chat", "-"))
+        parse_profile(socket.query_params.get("profile"))
     except ClientFault as fault:
         await socket.send_denial_response(fault_response(fault))
         return False
@@ -167,6 +172,7 @@ class _Envelopes:
     player: Player
     limits: SocketLimits
     dialect: Dialect[EnvelopeFrame]
+    profile: Profile = "adk"
     in_order: anyio.Lock = field(default_factory=anyio.Lock)
     """Replies come one after another."""
     playing: anyio.CancelScope | None = None
@@ -182,7 +188,7 @@ class _Envelopes:
                     text = text_of(message, self.limits, self.dialect.request_of)
                     frame = self.dialect.parse(text)
                 except BadFrame as fault:
-                    await send(Failed(UNNUMBERED, fault.message))
+                    await send(Refused(fault.message, fault.code))
                     continue
                 if isinstance(frame, Send) and frame.request.chat_id is not None:
                     chat_id = frame.request.chat_id
@@ -198,9 +204,9 @@ class _Envelopes:
             case Interrupt():
                 if self.playing is not None:
                     self.playing.cancel()
-            case Ping():
-                await send(Pong())
-            case Audio():
+            case Ping(timestamp):
+                await send(Pong(timestamp))
+            case Audio() | AudioControl():
                 return
             case _:
                 assert_never(frame)
@@ -208,15 +214,18 @@ class _Envelopes:
     async def _answer(self, chat_id: ChatId, send: _Sending) -> None:
         async with self.in_order:
             try:
-                reply = self.player.send(chat_id, "adk")
+                reply = self.player.send(chat_id, self.profile)
             except AdkStreamError as error:
-                await send(Failed(UNNUMBERED, error.public_message))
+                await send(Refused(error.public_message, error.code))
                 return
             with anyio.CancelScope() as self.playing:
                 await send.chunks(reply, UNNUMBERED)
             self.playing = None
-            if reply.recorded.error is not None:
-                await send(Failed(UNNUMBERED, reply.recorded.error))
+            error_text = reply.recorded.error
+            if error_text is not None and not reply.recorded.chunks:
+                await send(Refused(error_text))
+            elif error_text is not None:
+                await send(Failed(UNNUMBERED, error_text))
             elif not reply.recorded.waits:
                 await send(Ended(UNNUMBERED))
 

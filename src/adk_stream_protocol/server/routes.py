@@ -8,25 +8,51 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, cast
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import HTTPConnection
 from starlette.responses import Response, StreamingResponse
 
 from adk_stream_protocol.engine.conversation import Conversations
-from adk_stream_protocol.engine.sessions import ChatInfo
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.held_calls.policy import Policy
 from adk_stream_protocol.identifiers import UserId
-from adk_stream_protocol.server.faults import FaultRoute
+from adk_stream_protocol.server.chat_list import (
+    DEFAULT_LIMIT,
+    ArchivedFilter,
+    chat_json,
+    list_json,
+    parse_change,
+)
+from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
+from adk_stream_protocol.server.headers import CHAT, RESUMABLE, header_text
 from adk_stream_protocol.server.identity import Identify, user_of
+from adk_stream_protocol.server.openapi import (
+    FILE,
+    REPLY,
+    REPLY_HEADERS,
+    CallerChat,
+    Cursor,
+    Limit,
+    Sdk,
+    ShownProfile,
+    Version,
+    error_responses,
+    json_body,
+)
 from adk_stream_protocol.server.recorder import Recorder, taken
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.shapes import CHAT_BODY, ChatShape, ChatsShape, StoppedShape
+from adk_stream_protocol.server.shapes import (
+    ChatChangeShape,
+    ChatListItem,
+    ChatRequestShape,
+    ChatShape,
+    ChatsShape,
+    StoppedShape,
+)
+from adk_stream_protocol.server.streams import StreamKind, streamed
 from adk_stream_protocol.telemetry import Meters
-from adk_stream_protocol.translation.cards import time_text
-from adk_stream_protocol.transports.sse import EventStream
 from adk_stream_protocol.transports.taping import Tape
 from adk_stream_protocol.wire.frames import UNNUMBERED, Interrupt, NoActive, Resume, Send
 from adk_stream_protocol.wire.profiles import Audience, Profile
@@ -81,23 +107,32 @@ class Service:
 
 def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
     """Return the routes of one profile: send, resume, stop."""
-    router = APIRouter(tags=[f"chat ({profile})"], route_class=FaultRoute)
+    router = APIRouter(tags=[f"chat ({profile})"], route_class=ChatFaultRoute)
+    suffix = "" if profile == "ai-sdk" else "Adk"
     streaming = partial(
-        EventStream, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
+        streamed, keep_alive=service.settings.keep_alive_seconds, meters=service.meters
     )
 
     @router.post(
         path,
+        name=f"sendMessage{suffix}",
         summary="Say something, answer held calls, edit or regenerate",
         response_class=StreamingResponse,
-        openapi_extra={"requestBody": CHAT_BODY},
-        responses={200: {"content": {"text/event-stream": {}}}},
+        openapi_extra=json_body(ChatRequestShape),
+        responses={
+            200: {"content": REPLY, "headers": REPLY_HEADERS},
+            **error_responses(400, 403, 404, 409, 413, 415, 429, 500, 503, plain=True),
+        },
     )
     async def send(
-        request: Request, sdk: str | None = Query(None), chat: str | None = Query(None)
+        request: Request,
+        sdk: Sdk = None,
+        chat: CallerChat = None,
+        shown: ShownProfile = None,
+        stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(profile, sdk)
+        audience = service.audience(shown or profile, sdk)
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
@@ -105,19 +140,29 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         with taken(tape, Send(UNNUMBERED, asked), asked.chat_id):
             via = service.via(request, "chat")
             reply = await service.conversations.submit(asked, user, via=via)
-        response = streaming(reply, audience, tape=tape)
-        response.headers["x-adk-stream-chat"] = reply.chat_id.encode("utf-8").decode("latin-1")
-        return response
+        named = dict.fromkeys((CHAT, RESUMABLE), header_text(reply.chat_id))
+        return streaming(request, reply, audience, kind=stream, headers=named, tape=tape)
 
     @router.get(
         f"{path}/{{chat_id}}/stream",
+        name=f"resumeReply{suffix}",
         summary="Resume the newest reply from its beginning",
         response_class=StreamingResponse,
-        responses={200: {"content": {"text/event-stream": {}}}, 204: {"description": "None"}},
+        responses={
+            200: {"content": REPLY},
+            204: {"description": "There is none"},
+            **error_responses(400, 403, 404, 409, 500, 503, plain=True),
+        },
     )
-    async def resume(request: Request, chat_id: str, sdk: str | None = Query(None)) -> Response:
+    async def resume(
+        request: Request,
+        chat_id: str,
+        sdk: Sdk = None,
+        shown: ShownProfile = None,
+        stream: StreamKind = "data",
+    ) -> Response:
         user = await service.user(request)
-        audience = service.audience(profile, sdk)
+        audience = service.audience(shown or profile, sdk)
         chat = parse_chat_id(chat_id)
         tape = service.tape()
         with taken(tape, Resume(UNNUMBERED, chat), chat):
@@ -126,12 +171,14 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
             if tape is not None:
                 tape(NoActive(UNNUMBERED), chat)
             return Response(status_code=204)
-        return streaming(reply, audience, tape=tape)
+        return streaming(request, reply, audience, kind=stream, tape=tape)
 
     @router.post(
         f"{path}/{{chat_id}}/stop",
+        name=f"stopReply{suffix}",
         summary="Stop the running reply, or give up what waits",
         response_model=StoppedShape,
+        responses=error_responses(400, 403, 404, 500, 503, plain=True),
     )
     async def stop(request: Request, chat_id: str) -> JSONResponse:
         user = await service.user(request)
@@ -147,25 +194,40 @@ def history_routes(service: Service) -> APIRouter:
     """Return the routes of chats and their messages."""
     router = APIRouter(tags=["chats"], route_class=FaultRoute)
 
-    @router.get("/api/chats", summary="List the chats", response_model=ChatsShape)
-    async def chats(request: Request) -> JSONResponse:
+    @router.get(
+        "/api/chats",
+        name="listChats",
+        summary="List the chats, a page at a time, newest first",
+        response_model=ChatsShape,
+        responses=error_responses(400, 403, 500, 503),
+    )
+    async def chats(
+        request: Request,
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
+        archived: ArchivedFilter = "false",
+    ) -> JSONResponse:
         user = await service.user(request)
         found = await service.conversations.chats(user)
-        return JSONResponse({"chats": [_chat(info) for info in found]})
+        return JSONResponse(list_json(found, cursor=cursor, limit=limit, archived=archived))
 
     @router.get(
-        "/api/chats/{chat_id}", summary="Read a chat with its messages", response_model=ChatShape
+        "/api/chats/{chat_id}",
+        name="getChat",
+        summary="Read a chat with its messages",
+        response_model=ChatShape,
+        responses=error_responses(400, 403, 404, 500, 503),
     )
     async def chat(
         request: Request,
         chat_id: str,
         profile: Literal["ai-sdk", "adk"] = "ai-sdk",
-        sdk: str | None = Query(None),
+        sdk: Sdk = None,
     ) -> JSONResponse:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
         loaded = await service.conversations.messages(parse_chat_id(chat_id), user, audience)
-        shown = _chat(loaded.info)
+        shown = chat_json(loaded.info)
         shown["activeStreamId"] = loaded.active_stream_id
         messages = [item.to_json() for item in loaded.messages]
         shown["messages"] = cast("Sequence[JsonValue]", messages)
@@ -173,11 +235,16 @@ def history_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/api/chats/{chat_id}/artifacts/{filename:path}",
+        name="getArtifact",
         summary="Download a file that the agent saved",
         response_class=StreamingResponse,
+        responses={
+            200: {"content": FILE, "description": "The file, with its own content type"},
+            **error_responses(400, 403, 404, 500, 503),
+        },
     )
     async def artifact(
-        request: Request, chat_id: str, filename: str, version: int | None = Query(None, ge=0)
+        request: Request, chat_id: str, filename: str, version: Version = None
     ) -> Response:
         user = await service.user(request)
         data, kind = await service.conversations.artifact(
@@ -187,19 +254,30 @@ def history_routes(service: Service) -> APIRouter:
         headers = {"content-disposition": "attachment", "x-content-type-options": "nosniff"}
         return Response(data, media_type=kind, headers=headers)
 
-    @router.delete("/api/chats/{chat_id}", summary="Delete a chat", status_code=204)
+    @router.patch(
+        "/api/chats/{chat_id}",
+        name="changeChat",
+        summary="Rename or archive a chat",
+        response_model=ChatListItem,
+        openapi_extra=json_body(ChatChangeShape),
+        responses=error_responses(400, 403, 404, 413, 415, 500, 503),
+    )
+    async def change(request: Request, chat_id: str) -> JSONResponse:
+        user = await service.user(request)
+        chat = parse_chat_id(chat_id)
+        changed = parse_change(await read_json(request, service.settings))
+        return JSONResponse(chat_json(await service.conversations.change(chat, user, changed)))
+
+    @router.delete(
+        "/api/chats/{chat_id}",
+        name="deleteChat",
+        summary="Delete a chat",
+        status_code=204,
+        responses=error_responses(400, 403, 404, 500, 503),
+    )
     async def delete(request: Request, chat_id: str) -> Response:
         user = await service.user(request)
         await service.conversations.delete(parse_chat_id(chat_id), user)
         return Response(status_code=204)
 
     return router
-
-
-def _chat(info: ChatInfo) -> dict[str, JsonValue]:
-    return {
-        "id": info.id,
-        "title": info.title,
-        "createdAt": time_text(info.created_at),
-        "updatedAt": time_text(info.updated_at),
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import get_args
 from adk_stream_protocol.engine.live_runs import Modality
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.stores.sql import Keeping
+from adk_stream_protocol.wire.requests import BusyPolicy
 
 __all__ = ["Settings"]
 
@@ -69,8 +71,15 @@ class Settings:
     """The longest text part of the newest user message."""
     file_bytes: int = 5 * 1024 * 1024
     """The largest file of the newest user message."""
+    busy: BusyPolicy = "interrupt"
+    """What a message does to a reply that runs in its chat: `interrupt`, `queue`, `steer` or
+    `reject`. A request may say otherwise."""
+    leave_seconds: float = math.inf
+    """How long a reply runs on without a reader before it is stopped; `inf`: to its end."""
     max_turns: int = 4
-    """How many turns of one user may run at a time."""
+    """How many turns of one user may run at a time; those that were asked to stop do not count."""
+    max_waiting: int = 20
+    """How many messages may wait for one chat."""
     max_pending: int = 20
     """How many approvals may wait for one user."""
     max_sockets: int = 10
@@ -92,7 +101,10 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     """Pages besides our own that may call this server, such as `https://app.example.com`."""
     allowed_hosts: tuple[str, ...] = ()
-    """Host names this server answers to; empty: any. `adk-stream serve` sets it."""
+    """Host names this server answers to; empty: any. `adk-stream serve` sets it.
+
+    Pages of these hosts may call it through a proxy that changes the `Host`; if it is empty, pages
+    of loopback may."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -136,7 +148,8 @@ def _parsed(name: str, text: str, default: object) -> object:
 
 
 def _parsed_text(name: str, text: str, default: str) -> str:
-    choices = get_args(Modality)
-    if default in choices and text not in choices:
-        raise BadRequest(f"{name} must be auto, text or audio, not {text!r}.", code="bad_setting")
+    for choices in (get_args(Modality), get_args(BusyPolicy)):
+        if default in choices and text not in choices:
+            known = f"{', '.join(choices[:-1])} or {choices[-1]}"
+            raise BadRequest(f"{name} must be {known}, not {text!r}.", code="bad_setting")
     return text

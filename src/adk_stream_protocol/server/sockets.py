@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.identifiers import ChatId, UserId
 from adk_stream_protocol.ports import RunMode
-from adk_stream_protocol.server.faults import fault_response, fault_text
+from adk_stream_protocol.server.faults import fault_code, fault_response, fault_text
 from adk_stream_protocol.server.routes import Service
 from adk_stream_protocol.transports.audio import AudioSocket
 from adk_stream_protocol.transports.envelope import EnvelopeSocket
@@ -27,7 +27,7 @@ from adk_stream_protocol.transports.lasting import serve_last
 from adk_stream_protocol.transports.websocket import ChatSocket
 from adk_stream_protocol.wire.dialects import AiSdkDialect, EnvelopeDialect
 from adk_stream_protocol.wire.profiles import Audience, Profile
-from adk_stream_protocol.wire.requests import parse_chat_id
+from adk_stream_protocol.wire.requests import parse_chat_id, parse_profile
 
 __all__ = ["socket_routes"]
 
@@ -86,7 +86,8 @@ class _Door:
         """Have a socket served until it ends, or refuse it. It is the last that a route does."""
         try:
             user = await self.service.user(socket)
-            audience = self.service.audience(profile, socket.query_params.get("sdk"))
+            asked = parse_profile(socket.query_params.get("profile"))
+            audience = self.service.audience(asked or profile, socket.query_params.get("sdk"))
             chat = socket.path_params.get("chat_id", socket.query_params.get("chat"))
             client = _Client(user, audience, None if chat is None else parse_chat_id(chat))
         except Exception as error:  # noqa: BLE001  # the edge: a client gets a public text
@@ -162,7 +163,7 @@ def _serve_envelopes(
         user=client.user,
         audience=client.audience,
         dialect=EnvelopeDialect(max_depth=service.settings.json_depth),
-        explain=fault_text,
+        explain=fault_code,
         meters=service.meters,
         chat_id=client.chat_id,
         limits=limits,

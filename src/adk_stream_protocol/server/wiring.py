@@ -30,7 +30,9 @@ from adk_stream_protocol.engine.missing_parts import note_missing_parts
 from adk_stream_protocol.engine.modes import Modes
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
+from adk_stream_protocol.engine.request_queue import RequestQueue
 from adk_stream_protocol.engine.sessions import Sessions
+from adk_stream_protocol.engine.steering import Steering, SteeringPlugin
 from adk_stream_protocol.engine.turn import TurnLimits
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.held_calls.call_book import CallBook
@@ -41,6 +43,7 @@ from adk_stream_protocol.held_calls.policy import Policy, ToolRule
 from adk_stream_protocol.ports import Stores
 from adk_stream_protocol.server.approvals_api import approval_routes, audit_routes
 from adk_stream_protocol.server.databases import connect
+from adk_stream_protocol.server.headers import EXPOSED
 from adk_stream_protocol.server.health import health_routes
 from adk_stream_protocol.server.identity import Identify, anyone
 from adk_stream_protocol.server.metrics import Readings, metrics_routes
@@ -48,6 +51,7 @@ from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.probes import Probe
 from adk_stream_protocol.server.recorder import Recorder
 from adk_stream_protocol.server.routes import Service, chat_routes, history_routes
+from adk_stream_protocol.server.schema_routes import schema_routes
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.sockets import socket_routes
 from adk_stream_protocol.stores.memory import memory_stores
@@ -139,6 +143,7 @@ def _router(service: Service) -> APIRouter:
         history_routes(service),
         approval_routes(service),
         audit_routes(service),
+        schema_routes(),
         health_routes(conversations.turns, answering),
         metrics_routes(readings, service.settings),
     ):
@@ -165,8 +170,9 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.allowed_origins),
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["*"],
+            expose_headers=list(EXPOSED),
             allow_credentials=True,
         )
     # Around CORS, which only adds to how an answer begins.
@@ -234,7 +240,14 @@ def create_service(
     ).with_rules_of(root)
     policy.check(open_to_others=may_decide is not None)
     ledger = Ledger(stores.calls, policy, Deciders(may_decide), meters)
-    sessions = Sessions(_runner(agent, ledger, services, direct_text=settings.direct_text))
+    content_limits = ContentLimits(
+        parts=settings.message_parts,
+        text_bytes=settings.text_bytes,
+        file_bytes=settings.file_bytes,
+    )
+    steering = Steering(stores, content_limits)
+    runner = _runner(agent, ledger, services, steering, direct_text=settings.direct_text)
+    sessions = Sessions(runner)
     lives = LiveRuns(
         sessions,
         stores,
@@ -252,6 +265,7 @@ def create_service(
         sessions=sessions,
         ledger=ledger,
         log=stores.log,
+        turns=stores.turns,
         modes=Modes(
             sessions,
             lives,
@@ -259,35 +273,44 @@ def create_service(
             tool_threads=settings.tool_threads,
         ),
         limits=TurnLimits(turn=settings.turn_seconds, tool=settings.tool_seconds),
-        content_limits=ContentLimits(
-            parts=settings.message_parts,
-            text_bytes=settings.text_bytes,
-            file_bytes=settings.file_bytes,
-        ),
+        content_limits=content_limits,
         options=options or TranslationOptions(),
     )
+    turns = ChatTurns(
+        stores,
+        steering=steering,
+        max_turns=settings.max_turns,
+        max_waiting=settings.max_waiting,
+        leave=settings.leave_seconds,
+        drain=Drain(settings.drain_seconds),
+        meters=meters,
+    )
+    queue = RequestQueue(stores, turns, preparation)
     conversations = Conversations(
         stores=stores,
         ledger=ledger,
         sessions=sessions,
         preparation=preparation,
-        turns=ChatTurns(
-            stores,
-            max_turns=settings.max_turns,
-            drain=Drain(settings.drain_seconds),
-            meters=meters,
-        ),
-        recovery=Recovery(preparation),
+        turns=turns,
+        recovery=Recovery(preparation, queue),
+        queue=queue,
+        busy=settings.busy,
         lives=lives,
     )
     return Service(conversations, policy, settings, identify, meters, Recorder.of(settings))
 
 
 def _runner(
-    agent: BaseAgent | App, ledger: Ledger, services: Services, *, direct_text: bool
+    agent: BaseAgent | App,
+    ledger: Ledger,
+    services: Services,
+    steering: Steering,
+    *,
+    direct_text: bool,
 ) -> Runner:
     own = agent.plugins if isinstance(agent, App) else []
-    plugins = [CallBook(ledger), *own, Gate(ledger)]
+    sessions = LiveSessions(services.sessions)
+    plugins = [CallBook(ledger), SteeringPlugin(steering, sessions), *own, Gate(ledger)]
     if direct_text:
         root = agent.root_agent if isinstance(agent, App) else agent
         plugins.append(DirectText(root, own))
@@ -297,7 +320,7 @@ def _runner(
         app = App(name=agent.name, root_agent=agent, plugins=plugins)
     return Runner(
         app=app,
-        session_service=LiveSessions(services.sessions),
+        session_service=sessions,
         artifact_service=services.artifacts,
         memory_service=services.memory,
         credential_service=services.credentials,

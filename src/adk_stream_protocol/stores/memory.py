@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,20 +27,17 @@ from adk_stream_protocol.identifiers import (
 from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall
 from adk_stream_protocol.ports import (
     LOST,
-    Attached,
     Batch,
-    Began,
-    Busy,
+    ChatChange,
+    ChatLabel,
     Ruling,
     Stores,
-    TurnRecord,
     Verdict,
 )
+from adk_stream_protocol.stores.memory_turns import MemoryTurns
 from adk_stream_protocol.stores.rulings import (
-    FAILED_KEY,
     MOST_RUNS,
     WITHDRAWN,
-    check_most,
     decision_event,
     decision_note,
     is_about,
@@ -50,7 +47,14 @@ from adk_stream_protocol.stores.rulings import (
 from adk_stream_protocol.wire.entries import Entry
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
-__all__ = ["MemoryCalls", "MemoryLog", "MemoryTurns", "MemoryWake", "memory_stores"]
+__all__ = [
+    "MemoryCalls",
+    "MemoryChatLabels",
+    "MemoryLog",
+    "MemoryTurns",
+    "MemoryWake",
+    "memory_stores",
+]
 
 Clock = Callable[[], float]
 
@@ -296,155 +300,9 @@ class MemoryCalls:
         return changed
 
 
-class MemoryTurns:
-    """The newest turn of each chat, and the requests that were made."""
-
-    def __init__(self) -> None:
-        self._turns: dict[ChatId, TurnRecord] = {}
-        # The chats of those that run: few, however many chats there are.
-        self._running: set[ChatId] = set()
-        self._requests: dict[tuple[ChatId, str], ReplyId] = {}
-
-    async def owner_of(self, chat_id: ChatId) -> UserId | None:
-        turn = self._turns.get(chat_id)
-        return None if turn is None else turn.owner
-
-    async def latest(self, chat_id: ChatId) -> TurnRecord | None:
-        return self._turns.get(chat_id)
-
-    async def begin(
-        self,
-        turn: TurnRecord,
-        *,
-        repeatable: bool,
-        over: ReplyId | None = None,
-        rewinds: bool = False,
-        most: int | None = None,
-    ) -> Began | Attached | Busy:
-        current = self._turns.get(turn.chat_id)
-        others = sum(other.owner == turn.owner for other in self._that_run())
-        check_most(most, others, current)
-        if over is not None:
-            return self._take_over(turn, current, over)
-        if current is None:
-            return self._begin(turn, current, None)
-        earlier = self._requests.get((turn.chat_id, turn.key))
-        asked_before = earlier is not None and earlier != current.reply_id
-        if earlier is not None and asked_before and not repeatable and not rewinds:
-            return Attached(dataclasses.replace(turn, reply_id=earlier, running=False))
-        same = current.key == turn.key
-        if current.running or current.lapsed or (same and not repeatable):
-            return Attached(current) if same else Busy(current)
-        if current.owner != turn.owner:
-            return Busy(current)
-        begun = self._begin(turn, current, None)
-        if rewinds:
-            self._forget_others(turn)
-        return begun
-
-    def _take_over(
-        self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId
-    ) -> Began | Attached | Busy:
-        if current is None:
-            return Busy(dataclasses.replace(turn, running=False))
-        if _may_take(current, over):
-            return self._begin(turn, current, over)
-        return Attached(current) if current.key == turn.key else Busy(current)
-
-    def _forget_others(self, turn: TurnRecord) -> None:
-        of_chat = [request for request in self._requests if request[0] == turn.chat_id]
-        for request in of_chat:
-            if self._requests[request] != turn.reply_id:
-                del self._requests[request]
-
-    def _begin(self, turn: TurnRecord, current: TurnRecord | None, over: ReplyId | None) -> Began:
-        stopping = over is not None and current is not None and current.stopping
-        turn = dataclasses.replace(turn, stopping=stopping)
-        self._put(turn)
-        if over is None:
-            self._requests[turn.chat_id, turn.key] = turn.reply_id
-        else:
-            self._repoint(over, turn.reply_id)
-        return Began(turn, current)
-
-    async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:
-        if self._turns.get(turn.chat_id, turn).reply_id != turn.reply_id:
-            return
-        if turn.origin is not None and previous is not None:
-            self._repoint(turn.reply_id, previous.reply_id)
-        self._forget_request(turn.reply_id)
-        if previous is None:
-            self._drop(turn.chat_id)
-        else:
-            self._put(dataclasses.replace(previous, running=False))
-
-    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
-        turn = self._turns.get(chat_id)
-        if failed:
-            self._forget_request(reply_id)
-        if turn is not None and turn.reply_id == reply_id:
-            key = FAILED_KEY if failed else turn.key
-            self._put(dataclasses.replace(turn, running=False, lapsed=False, key=key))
-
-    async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
-        turn = self._turns.get(chat_id)
-        if turn is not None and turn.reply_id == reply_id and turn.running:
-            self._put(dataclasses.replace(turn, running=False, lapsed=True))
-
-    async def lapsed(self) -> Sequence[TurnRecord]:
-        return [turn for turn in self._turns.values() if turn.lapsed]
-
-    async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
-        turn = self._turns.get(chat_id)
-        if turn is None or not turn.running:
-            return None
-        self._put(dataclasses.replace(turn, stopping=True))
-        return self._turns[chat_id]
-
-    async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
-        return [turn for turn in self._that_run() if turn.reply_id in replies]
-
-    def is_running(self, reply_id: str) -> bool:
-        """Whether the reply's turn still holds its chat."""
-        return any(turn.reply_id == reply_id for turn in self._that_run())
-
-    async def forget(self, chat_id: ChatId) -> None:
-        self._drop(chat_id)
-        for request in [request for request in self._requests if request[0] == chat_id]:
-            del self._requests[request]
-
-    def _that_run(self) -> list[TurnRecord]:
-        return [self._turns[chat_id] for chat_id in self._running]
-
-    def _put(self, turn: TurnRecord) -> None:
-        self._turns[turn.chat_id] = turn
-        if turn.running:
-            self._running.add(turn.chat_id)
-        else:
-            self._running.discard(turn.chat_id)
-
-    def _drop(self, chat_id: ChatId) -> None:
-        self._turns.pop(chat_id, None)
-        self._running.discard(chat_id)
-
-    def _repoint(self, reply_id: ReplyId, to: ReplyId) -> None:
-        for request, answered_in in self._requests.items():
-            if answered_in == reply_id:
-                self._requests[request] = to
-
-    def _forget_request(self, reply_id: ReplyId) -> None:
-        asked = [request for request, reply in self._requests.items() if reply == reply_id]
-        for request in asked:
-            del self._requests[request]
-
-
 def _after_orphan(call: HeldCall) -> CallEvent:
     again = call.idempotent and call.fence < MOST_RUNS
     return CallEvent.RELEASE if again else CallEvent.LAPSE
-
-
-def _may_take(current: TurnRecord, over: ReplyId) -> bool:
-    return current.reply_id == over and current.lapsed
 
 
 @dataclass(slots=True)
@@ -528,12 +386,39 @@ class MemoryWake:
                 del self._topics[topic]
 
 
+class MemoryChatLabels:
+    """The labels of each user's chats."""
+
+    def __init__(self) -> None:
+        self._labels: dict[UserId, dict[ChatId, ChatLabel]] = {}
+
+    async def get(self, chat_id: ChatId, owner: UserId) -> ChatLabel:
+        return self._labels.get(owner, {}).get(chat_id, ChatLabel())
+
+    async def of_owner(self, owner: UserId) -> Mapping[ChatId, ChatLabel]:
+        return dict(self._labels.get(owner, {}))
+
+    async def change(self, chat_id: ChatId, owner: UserId, change: ChatChange) -> ChatLabel:
+        labels = self._labels.setdefault(owner, {})
+        was = labels.get(chat_id, ChatLabel())
+        labels[chat_id] = ChatLabel(
+            title=was.title if change.title is None else change.title,
+            archived=was.archived if change.archived is None else change.archived,
+        )
+        return labels[chat_id]
+
+    async def forget(self, chat_id: ChatId, owner: UserId) -> None:
+        self._labels.get(owner, {}).pop(chat_id, None)
+
+
 def memory_stores(clock: Clock = time.time, *, keep_replies: float = 3600.0) -> Stores:
     """Return fresh stores that share one clock."""
-    turns = MemoryTurns()
+    turns = MemoryTurns(clock)
     return Stores(
         calls=MemoryCalls(clock, turns.is_running),
         turns=turns,
+        waiting=turns.waiting,
         log=MemoryLog(clock, keep=keep_replies),
         wake=MemoryWake(),
+        labels=MemoryChatLabels(),
     )

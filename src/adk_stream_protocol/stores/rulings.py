@@ -7,17 +7,21 @@ from typing import Final
 from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.identifiers import ReplyId
 from adk_stream_protocol.lifecycle import CallEvent, CallState, HeldCall
-from adk_stream_protocol.ports import Ruling, TurnRecord, Verdict
+from adk_stream_protocol.ports import Ruling, TurnRecord, Verdict, WaitingRequest
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
 __all__ = [
     "FAILED_KEY",
     "MOST_RUNS",
+    "READ_KEY",
     "WITHDRAWN",
     "check_most",
+    "check_waiting",
     "decision_event",
     "decision_note",
     "is_about",
+    "is_same_request",
+    "is_same_waiting",
     "output_ruling",
     "verdict_ruling",
 ]
@@ -30,6 +34,9 @@ WITHDRAWN: Final = ReplyId("withdrawn")
 
 FAILED_KEY: Final = "failed"
 """The key of a turn that failed: no request has it, so each begins anew."""
+
+READ_KEY: Final = "read"
+"""The key of a turn whose reply was read to its end: no request has it, so each begins anew."""
 
 
 def check_most(most: int | None, running: int, current: TurnRecord | None) -> None:
@@ -47,6 +54,37 @@ def check_most(most: int | None, running: int, current: TurnRecord | None) -> No
     if most is None or running < most or (current is not None and current.running):
         return
     raise TooMany(f"{most} replies of yours are running already. Wait for one to end, or stop it.")
+
+
+def check_waiting(most: int | None, waiting: int) -> None:
+    """Check that one more request may wait for a chat.
+
+    Raises:
+        TooMany: it may not.
+    """
+    if most is not None and waiting >= most:
+        raise TooMany(
+            f"{waiting} messages wait in this chat already. Wait for an answer, or stop the chat."
+        )
+
+
+def is_same_request(current: TurnRecord, turn: TurnRecord, *, repeatable: bool) -> bool:
+    """Whether a request is the one that the chat's newest turn answers or has answered.
+
+    One that may be repeated is another once that turn has ended, or was asked to stop.
+    """
+    if current.key != turn.key:
+        return False
+    goes_on = current.lapsed or (current.running and not current.stopping)
+    return goes_on or not repeatable
+
+
+def is_same_waiting(other: WaitingRequest, request: WaitingRequest, *, once: bool) -> bool:
+    """Whether a request is one that waits already.
+
+    One that may be repeated is another once that was stopped.
+    """
+    return other.key == request.key and (once or not other.stopping)
 
 
 def is_about(call: HeldCall, verdict: Verdict) -> bool:

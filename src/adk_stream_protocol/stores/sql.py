@@ -22,9 +22,11 @@ from adk_stream_protocol.stores.memory import MemoryWake
 from adk_stream_protocol.stores.postgres_pool import keep_good
 from adk_stream_protocol.stores.postgres_wake import PostgresWake
 from adk_stream_protocol.stores.sql_calls import SqlCalls
+from adk_stream_protocol.stores.sql_labels import SqlChatLabels
 from adk_stream_protocol.stores.sql_log import SqlLog
 from adk_stream_protocol.stores.sql_schema import migrate
 from adk_stream_protocol.stores.sql_turns import SqlTurns
+from adk_stream_protocol.stores.sql_waiting import SqlWaiting
 from adk_stream_protocol.stores.sqlite_connection import sqlite_creator
 
 __all__ = ["Keeping", "postgres_stores", "sqlite_stores"]
@@ -97,7 +99,8 @@ def _stores(
 
     calls = SqlCalls(engine)
     log = SqlLog(engine, batches, wake, is_running=is_running, keep=keeping.replies)
-    turns = SqlTurns(engine, log=log, lease=keeping.lease)
+    waiting = SqlWaiting(engine)
+    turns = SqlTurns(engine, log=log, waiting=waiting, lease=keeping.lease)
 
     async def prepare() -> int:
         return await migrate(engine)
@@ -127,8 +130,10 @@ def _stores(
     return Stores(
         calls=calls,
         turns=turns,
+        waiting=waiting,
         log=log,
         wake=wake,
+        labels=SqlChatLabels(engine),
         lease=keeping.lease,
         prepare=prepare,
         close=close,

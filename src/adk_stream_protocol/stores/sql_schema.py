@@ -28,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from adk_stream_protocol.errors import Conflict
 from adk_stream_protocol.stores.sql_connections import writing
 
-__all__ = ["CALLS", "CHUNKS", "REQUESTS", "TURNS", "VERSION", "migrate"]
+__all__ = ["CALLS", "CHUNKS", "LABELS", "REQUESTS", "TURNS", "VERSION", "WAITING", "migrate"]
 
 _TABLES = MetaData()
 
@@ -47,6 +47,8 @@ TURNS: Final = Table(
     Column("key", Text, nullable=False),
     Column("running", Boolean, nullable=False),
     Column("stopping", Boolean, nullable=False),
+    Column("gently", Boolean, nullable=False),
+    Column("read_at", Float),  # when a reader was last seen; only kept where replies may be left
     Column("holder", String(64), nullable=False),
     Column("fence", Integer, nullable=False),
     Column("lease_until", Float, nullable=False),
@@ -65,6 +67,24 @@ REQUESTS: Final = Table(
     Column("created_at", Float, nullable=False),
 )
 Index("adk_stream_request_reply", REQUESTS.c.reply_id)
+
+WAITING: Final = Table(
+    "adk_stream_waiting",
+    _TABLES,
+    Column("reply_id", String(64), primary_key=True),
+    Column("chat_id", String(128), nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("policy", String(16), nullable=False),
+    Column("stopping", Boolean, nullable=False),
+    Column("taken_in", String(64)),
+    Column("position", Integer, nullable=False),  # within the chat
+    Column("created_at", Float, nullable=False),
+)
+Index("adk_stream_waiting_chat", WAITING.c.chat_id, WAITING.c.position)
+Index("adk_stream_waiting_taken", WAITING.c.taken_in)
 
 CALLS: Final = Table(
     "adk_stream_call",
@@ -132,6 +152,16 @@ CHUNKS: Final = Table(
 Index("adk_stream_chunk_age", CHUNKS.c.created_at)
 
 
+LABELS: Final = Table(
+    "adk_stream_chat_label",
+    _TABLES,
+    Column("owner", String(255), primary_key=True),
+    Column("chat_id", String(128), primary_key=True),
+    Column("title", Text, nullable=False),  # empty: the chat's own
+    Column("archived", Boolean, nullable=False),
+)
+
+
 # What brings a database from one version to the next, in words that both engines know. A step is
 # never changed once released: databases out there have taken it.
 _STEPS: Final[dict[int, tuple[str, ...]]] = {
@@ -154,6 +184,20 @@ _STEPS: Final[dict[int, tuple[str, ...]]] = {
         "ALTER TABLE adk_stream_call ADD COLUMN trail TEXT NOT NULL DEFAULT ''",
         "CREATE INDEX adk_stream_call_undelivered ON adk_stream_call (state) "
         "WHERE delivered_in IS NULL",
+    ),
+    2: (
+        "ALTER TABLE adk_stream_turn ADD COLUMN gently BOOLEAN NOT NULL DEFAULT FALSE",
+        "ALTER TABLE adk_stream_turn ADD COLUMN read_at FLOAT",
+        "CREATE TABLE adk_stream_waiting (reply_id VARCHAR(64) NOT NULL PRIMARY KEY, "
+        "chat_id VARCHAR(128) NOT NULL, owner VARCHAR(255) NOT NULL, key TEXT NOT NULL, "
+        "request TEXT NOT NULL, mode VARCHAR(16) NOT NULL, policy VARCHAR(16) NOT NULL, "
+        "stopping BOOLEAN NOT NULL, taken_in VARCHAR(64), position INTEGER NOT NULL, "
+        "created_at FLOAT NOT NULL)",
+        "CREATE INDEX adk_stream_waiting_chat ON adk_stream_waiting (chat_id, position)",
+        "CREATE INDEX adk_stream_waiting_taken ON adk_stream_waiting (taken_in)",
+        "CREATE TABLE adk_stream_chat_label (owner VARCHAR(255) NOT NULL, "
+        "chat_id VARCHAR(128) NOT NULL, title TEXT NOT NULL, archived BOOLEAN NOT NULL, "
+        "PRIMARY KEY (owner, chat_id))",
     ),
 }
 

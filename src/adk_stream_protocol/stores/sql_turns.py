@@ -16,18 +16,34 @@ from sqlalchemy import (
     func,
     literal,
     not_,
+    or_,
     select,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
-from adk_stream_protocol.ports import Attached, Began, Busy, TurnRecord
-from adk_stream_protocol.stores.rulings import FAILED_KEY, check_most
+from adk_stream_protocol.ports import (
+    Attached,
+    Began,
+    Busy,
+    Queued,
+    TurnRecord,
+    WaitingRequest,
+)
+from adk_stream_protocol.stores.rulings import (
+    FAILED_KEY,
+    READ_KEY,
+    check_most,
+    check_waiting,
+    is_same_request,
+    is_same_waiting,
+)
 from adk_stream_protocol.stores.sql_calls import database_now, insert_into
 from adk_stream_protocol.stores.sql_connections import reading, writing
 from adk_stream_protocol.stores.sql_log import SqlLog
-from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS
+from adk_stream_protocol.stores.sql_schema import REQUESTS, TURNS, WAITING
+from adk_stream_protocol.stores.sql_waiting import SqlWaiting, locking, noting, steers
 from adk_stream_protocol.wire.values import digest
 
 __all__ = ["SqlTurns"]
@@ -44,9 +60,11 @@ class SqlTurns:
         engine: AsyncEngine,
         *,
         log: SqlLog,
+        waiting: SqlWaiting,
         lease: float = 30.0,
     ) -> None:
         self._engine = engine
+        self._waiting = waiting
         # A turn and its reply end in one transaction: a reader elsewhere that finds no turn running
         # and no end would take the reply for lost.
         self._log = log
@@ -58,9 +76,13 @@ class SqlTurns:
         self._of_chat = self._query.where(TURNS.c.chat_id == bindparam("chat"))
         self._before = self._what_was_before()
         self._takes = {how: self._taking(how) for how in get_args(_How)}
-        self._notes = self._noting()
+        self._notes = noting(engine)
         own = and_(TURNS.c.chat_id == bindparam("chat"), TURNS.c.reply_id == bindparam("reply"))
         self._ended = update(TURNS).where(own).values(running=False)
+        in_chat = and_(TURNS.c.chat_id == bindparam("chat"), self._alive)
+        # A stop that somebody asked for stays one.
+        gently = or_(TURNS.c.gently, not_(TURNS.c.stopping))
+        self._interrupts = update(TURNS).where(in_chat).values(stopping=True, gently=gently)
         # Names this process among the holders of leases.
         self._holder = uuid.uuid4().hex
 
@@ -80,43 +102,122 @@ class SqlTurns:
         over: ReplyId | None = None,
         rewinds: bool = False,
         most: int | None = None,
-    ) -> Began | Attached | Busy:
+        request: WaitingRequest | None = None,
+        most_waiting: int | None = None,
+        waited: bool = False,
+    ) -> Began | Attached | Busy | Queued:
         asked = {"chat": turn.chat_id, "asker": turn.owner, "asked": digest(turn.key)}
-        async with writing(self._engine) as connection:
-            # SQLite's transaction begins with what is written: before that nothing grows stale.
-            before = (await connection.execute(self._before, asked)).mappings().one()
-            previous = None if before["chat_id"] is None else _turn(before)
-            check_most(most, before["others"], previous)
-            once = not repeatable and over is None and not rewinds
-            earlier = _asked_before(turn, previous, before["earlier"]) if once else None
-            if over is not None and previous is None:
-                # The chat was deleted meanwhile: there is nothing to take over.
-                return Busy(replace(turn, running=False))
-            if earlier is not None:
-                return Attached(earlier)
-            taken = await self._take(connection, turn, repeatable=repeatable, over=over)
-            if taken is not None:
-                await self._note_request(connection, turn, over)
-                if rewinds:
-                    await self._forget_others(connection, turn)
-                return Began(taken, previous)
-            current = await self._row(connection, turn.chat_id)
+        try:
+            async with writing(self._engine) as connection:
+                # SQLite's transaction begins with what is written: before that nothing grows stale.
+                before = (await connection.execute(self._before, asked)).mappings().one()
+                previous = None if before["chat_id"] is None else _turn(before)
+                check_most(most, before["others"], previous)
+                once = not repeatable and over is None and not rewinds
+                earlier = _asked_before(turn, previous, before["earlier"]) if once else None
+                if over is not None and previous is None:
+                    # The chat was deleted meanwhile: there is nothing to take over.
+                    return Busy(replace(turn, running=False))
+                if earlier is not None:
+                    return Attached(earlier)
+                taken: TurnRecord | None = None
+                if request is None or not await self._must_wait(connection, turn, before):
+                    taken = await self._take(connection, turn, repeatable=repeatable, over=over)
+                if taken is not None:
+                    taken = await self._noted(connection, taken, over, waited=waited)
+                    if rewinds:
+                        await self._forget_others(connection, turn.chat_id, turn.reply_id)
+                    return Began(taken, previous)
+                return await self._in_the_way(
+                    connection,
+                    turn,
+                    request,
+                    repeatable=repeatable,
+                    once=once,
+                    most_waiting=most_waiting,
+                )
+        except _NoLongerWaits:
+            return Busy(replace(turn, running=False))
+
+    async def _must_wait(
+        self, connection: AsyncConnection, turn: TurnRecord, before: RowMapping
+    ) -> bool:
+        """Whether others wait already: the chat is not taken then, but kept from others, too."""
+        if not before["waiting"]:
+            return False
+        # False: it was deleted meanwhile.
+        return bool((await connection.execute(locking(turn.chat_id))).rowcount)
+
+    async def _noted(
+        self,
+        connection: AsyncConnection,
+        taken: TurnRecord,
+        over: ReplyId | None,
+        *,
+        waited: bool,
+    ) -> TurnRecord:
+        """Note the request of a turn that took its chat; return the turn as it is then."""
+        await self._note_request(connection, taken, over)
+        if not waited:
+            return taken
+        stopping = await self._waiting.take(connection, taken.reply_id)
+        if stopping is None:
+            # Another process was faster, and its turn has ended since: nothing was taken.
+            raise _NoLongerWaits
+        if stopping:
+            own = TURNS.c.chat_id == taken.chat_id
+            await connection.execute(update(TURNS).where(own).values(stopping=True))
+        return replace(taken, stopping=stopping)
+
+    async def _in_the_way(
+        self,
+        connection: AsyncConnection,
+        turn: TurnRecord,
+        request: WaitingRequest | None,
+        *,
+        repeatable: bool,
+        once: bool,
+        most_waiting: int | None,
+    ) -> Attached | Busy | Queued:
+        """Return what keeps a turn from its chat; let its request wait, if it may."""
+        current = await self._row(connection, turn.chat_id)
         assert current is not None, "the row that was in the way"
-        return Attached(current) if current.key == turn.key else Busy(current)
+        if is_same_request(current, turn, repeatable=repeatable):
+            return Attached(current)
+        if request is None or current.lapsed:
+            return Busy(current)
+        # The same request may have been made, and taken, since the chat was looked at.
+        answered = await self._answered_in(connection, turn.chat_id, turn.key) if once else None
+        if (earlier := _asked_before(turn, current, answered)) is not None:
+            return Attached(earlier)
+        waiting = await self._waiting.that_wait(connection, turn.chat_id)
+        for other in waiting:
+            if is_same_waiting(other, request, once=once):
+                return Queued(other, current)
+        check_waiting(most_waiting, len(waiting))
+        if request.policy == "interrupt":
+            await connection.execute(self._interrupts, {"chat": turn.chat_id})
+            current = await self._row(connection, turn.chat_id) or current
+        await self._waiting.add(connection, request)
+        return Queued(request, current)
 
     def _what_was_before(self) -> Select[Any]:
         """Return the query for all that a turn must know before it takes its chat.
 
-        That is the chat's newest turn, the reply to the same request, and how many turns of the
-        user run: one row, whatever there is.
+        That is the chat's newest turn, the reply to the same request, how many turns of the user
+        run, and how many requests wait: one row, whatever there is.
         """
-        others = select(func.count()).where(TURNS.c.owner == bindparam("asker"), self._alive)
+        counted = and_(self._alive, not_(TURNS.c.stopping))
+        others = select(func.count()).where(TURNS.c.owner == bindparam("asker"), counted)
+        waits = and_(WAITING.c.chat_id == bindparam("chat"), WAITING.c.taken_in.is_(None))
+        waiting = select(func.count()).select_from(WAITING).where(waits)
         one = select(literal(1).label("one")).subquery()
         same = and_(REQUESTS.c.chat_id == bindparam("chat"), REQUESTS.c.key == bindparam("asked"))
         found = one.outerjoin(TURNS, TURNS.c.chat_id == bindparam("chat")).outerjoin(REQUESTS, same)
         return self._query.add_columns(
             REQUESTS.c.reply_id.label("earlier"),
             others.correlate(None).scalar_subquery().label("others"),
+            waiting.correlate(None).scalar_subquery().label("waiting"),
         ).select_from(found)
 
     async def _take(
@@ -141,15 +242,31 @@ class SqlTurns:
         if over is not None:
             values["over"] = over
         taken = (await connection.execute(self._takes[how], values)).one_or_none()
-        return None if taken is None else replace(turn, stopping=bool(taken.stopping))
+        if taken is None:
+            return None
+        return replace(turn, stopping=bool(taken.stopping), gently=bool(taken.gently))
 
     def _taking(self, how: _How) -> Any:
         """Return the statement that takes a chat."""
         insert = insert_into(self._engine, TURNS).values(
-            running=True, stopping=False, fence=1, lease_until=self._now + self._lease
+            running=True,
+            stopping=False,
+            gently=False,
+            fence=1,
+            lease_until=self._now + self._lease,
+            read_at=self._now,
         )
         new = insert.excluded
-        names = ("owner", "reply_id", "key", "origin", "recoveries", "holder", "lease_until")
+        names = (
+            "owner",
+            "reply_id",
+            "key",
+            "origin",
+            "recoveries",
+            "holder",
+            "lease_until",
+            "read_at",
+        )
         ended = and_(not_(TURNS.c.running), TURNS.c.owner == new.owner)
         match how:
             case "once":
@@ -168,21 +285,11 @@ class SqlTurns:
                 **{name: new[name] for name in names},
                 "running": True,
                 "stopping": TURNS.c.stopping if how == "over" else False,
+                "gently": TURNS.c.gently if how == "over" else False,
                 "fence": TURNS.c.fence + 1,
             },
             where=free,
-        ).returning(TURNS.c.stopping)
-
-    def _noting(self) -> Any:
-        """Return the statement that notes which reply answers a request."""
-        insert = insert_into(self._engine, REQUESTS).values(created_at=self._now)
-        return insert.on_conflict_do_update(
-            index_elements=[REQUESTS.c.chat_id, REQUESTS.c.key],
-            set_={
-                "reply_id": insert.excluded.reply_id,
-                "created_at": insert.excluded.created_at,
-            },
-        )
+        ).returning(TURNS.c.stopping, TURNS.c.gently)
 
     async def _note_request(
         self, connection: AsyncConnection, turn: TurnRecord, over: ReplyId | None
@@ -195,7 +302,15 @@ class SqlTurns:
         noted = {"chat_id": turn.chat_id, "key": digest(turn.key), "reply_id": turn.reply_id}
         await connection.execute(self._notes, noted)
 
-    async def end(self, chat_id: ChatId, reply_id: ReplyId, *, failed: bool = False) -> None:
+    async def end(
+        self,
+        chat_id: ChatId,
+        reply_id: ReplyId,
+        *,
+        failed: bool = False,
+        carried: ReplyId | None = None,
+        heard: Collection[ReplyId] = (),
+    ) -> None:
         ended = self._ended.values(key=FAILED_KEY) if failed else self._ended
         written = 0
         async with writing(self._engine) as connection:
@@ -204,7 +319,21 @@ class SqlTurns:
                 written = await self._log.write_end(connection, reply_id)
             if failed:
                 await self._forget_request(connection, reply_id)
+            if held.rowcount and carried is not None:
+                await self._waiting.forget(connection, carried, heard)
         self._log.note_end(reply_id, written)
+
+    async def answered_in(self, chat_id: ChatId, key: str) -> ReplyId | None:
+        async with reading(self._engine) as connection:
+            return await self._answered_in(connection, chat_id, key)
+
+    async def _answered_in(
+        self, connection: AsyncConnection, chat_id: ChatId, key: str
+    ) -> ReplyId | None:
+        same = and_(REQUESTS.c.chat_id == chat_id, REQUESTS.c.key == digest(key))
+        found = await connection.execute(select(REQUESTS.c.reply_id).where(same))
+        reply_id: str | None = found.scalar_one_or_none()
+        return None if reply_id is None else ReplyId(reply_id)
 
     async def release(self, chat_id: ChatId, reply_id: ReplyId) -> None:
         own = and_(TURNS.c.chat_id == chat_id, TURNS.c.reply_id == reply_id, TURNS.c.running)
@@ -221,6 +350,7 @@ class SqlTurns:
         async with writing(self._engine) as connection:
             await self._log.write_end(connection, turn.reply_id)
             if previous is None:
+                # The chat's first turn has not waited for it.
                 await connection.execute(delete(TURNS).where(own))
                 await self._forget_request(connection, turn.reply_id)
                 return
@@ -231,28 +361,54 @@ class SqlTurns:
                 "origin": previous.origin,
                 "recoveries": previous.recoveries,
                 "stopping": previous.stopping,
+                "gently": previous.gently,
                 # A turn that had lapsed still has.
                 "running": previous.lapsed,
                 "lease_until": 0.0,
             }
-            await connection.execute(update(TURNS).where(own).values(**before))
+            restored = await connection.execute(update(TURNS).where(own).values(**before))
+            if restored.rowcount:
+                await self._waiting.forget(connection, turn.reply_id)
             if turn.origin is None:
                 await self._forget_request(connection, turn.reply_id)
             else:
                 back = update(REQUESTS).where(REQUESTS.c.reply_id == turn.reply_id)
                 await connection.execute(back.values(reply_id=previous.reply_id))
 
-    async def _forget_others(self, connection: AsyncConnection, turn: TurnRecord) -> None:
-        others = and_(REQUESTS.c.chat_id == turn.chat_id, REQUESTS.c.reply_id != turn.reply_id)
+    async def forget_others(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        async with writing(self._engine) as connection:
+            await self._forget_others(connection, chat_id, reply_id)
+
+    async def note_read(self, turns: Collection[TurnRecord]) -> None:
+        replies = [turn.reply_id for turn in turns]
+        of_chats = TURNS.c.chat_id.in_({turn.chat_id for turn in turns})
+        own = and_(of_chats, TURNS.c.reply_id.in_(replies))
+        # One that lapsed still runs: its recovery answers the request.
+        running = select(TURNS.c.reply_id).where(own, TURNS.c.running)
+        read = and_(REQUESTS.c.reply_id.in_(replies), REQUESTS.c.reply_id.not_in(running))
+        async with writing(self._engine) as connection:
+            await connection.execute(delete(REQUESTS).where(read))
+            ended = update(TURNS).where(own, not_(TURNS.c.running))
+            await connection.execute(ended.values(key=READ_KEY))
+
+    async def _forget_others(
+        self, connection: AsyncConnection, chat_id: ChatId, reply_id: ReplyId
+    ) -> None:
+        others = and_(REQUESTS.c.chat_id == chat_id, REQUESTS.c.reply_id != reply_id)
         await connection.execute(delete(REQUESTS).where(others))
 
     async def _forget_request(self, connection: AsyncConnection, reply_id: ReplyId) -> None:
         await connection.execute(delete(REQUESTS).where(REQUESTS.c.reply_id == reply_id))
 
-    async def ask_to_stop(self, chat_id: ChatId) -> TurnRecord | None:
+    async def ask_to_stop(
+        self, chat_id: ChatId, *, reply_id: ReplyId | None = None
+    ) -> TurnRecord | None:
         running = and_(TURNS.c.chat_id == chat_id, self._alive)
+        if reply_id is not None:
+            running = and_(running, TURNS.c.reply_id == reply_id)
+        stopping = update(TURNS).where(running).values(stopping=True, gently=False)
         async with writing(self._engine) as connection:
-            asked = await connection.execute(update(TURNS).where(running).values(stopping=True))
+            asked = await connection.execute(stopping)
             return await self._row(connection, chat_id) if asked.rowcount else None
 
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
@@ -263,15 +419,27 @@ class SqlTurns:
             update(TURNS)
             .where(own)
             .values(lease_until=self._now + self._lease)
-            .returning(*TURNS.c, self._alive.label("alive"))
+            .returning(*TURNS.c, self._alive.label("alive"), steers(TURNS.c.chat_id))
         )
         async with writing(self._engine) as connection:
             return [_turn(row) for row in (await connection.execute(kept)).mappings()]
+
+    async def note_readers(self, replies: Collection[ReplyId]) -> None:
+        if replies:
+            read = update(TURNS).where(TURNS.c.reply_id.in_(replies), TURNS.c.running)
+            async with writing(self._engine) as connection:
+                await connection.execute(read.values(read_at=self._now))
+
+    async def unread(self, seconds: float) -> Sequence[TurnRecord]:
+        query = self._query.where(self._alive, TURNS.c.read_at < self._now - seconds)
+        async with reading(self._engine) as connection:
+            return [_turn(row) for row in (await connection.execute(query)).mappings()]
 
     async def forget(self, chat_id: ChatId) -> None:
         async with writing(self._engine) as connection:
             await connection.execute(delete(TURNS).where(TURNS.c.chat_id == chat_id))
             await connection.execute(delete(REQUESTS).where(REQUESTS.c.chat_id == chat_id))
+            await self._waiting.forget_chat(connection, chat_id)
 
     async def lapse_all(self) -> None:
         """Let every turn lapse: for the one process of an embedded database, whose last died."""
@@ -297,12 +465,19 @@ class SqlTurns:
         return None if row is None else _turn(row)
 
 
+class _NoLongerWaits(Exception):
+    """The request that a turn was to carry out does not wait any more: undo all of it."""
+
+
 def _asked_before(
     turn: TurnRecord, latest: TurnRecord | None, found: str | None
 ) -> TurnRecord | None:
-    """Return the turn that answered the same request, unless it is the chat's newest."""
-    if found is None or latest is None or found == latest.reply_id:
+    """Return the turn that answers the same request, unless it is the chat's newest one's."""
+    if found is None or latest is None:
         return None
+    if found == latest.reply_id:
+        # It may have steered that.
+        return None if latest.key == turn.key else latest
     return replace(turn, reply_id=ReplyId(found), running=False)
 
 
@@ -314,7 +489,9 @@ def _turn(row: RowMapping) -> TurnRecord:
         key=row["key"],
         running=bool(row["alive"]),
         stopping=bool(row["stopping"]),
+        gently=bool(row["gently"]),
         lapsed=bool(row["running"]) and not row["alive"],
         origin=row["origin"],
         recoveries=row["recoveries"],
+        steered=bool(row.get("steered")),
     )

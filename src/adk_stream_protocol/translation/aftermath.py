@@ -18,7 +18,7 @@ from adk_stream_protocol.identifiers import CallId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import is_request
-from adk_stream_protocol.translation.history import PastTurn
+from adk_stream_protocol.translation.history import PastTurn, steering_of
 from adk_stream_protocol.wire.profiles import outcome_text
 
 __all__ = ["Aftermath", "aftermath_of"]
@@ -130,6 +130,8 @@ def _recorded(row: HeldCall) -> dict[str, object]:
 def _last(events: Sequence[Event]) -> Event | None:
     """Return the newest event that says something."""
     said = [event for event in events if event.content is not None and event.content.parts]
+    # What steered the turn is in its history: the model gets it with whatever it is given next.
+    said = [event for event in said if steering_of(event) is None]
     return said[-1] if said else None
 
 

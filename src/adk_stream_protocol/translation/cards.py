@@ -5,8 +5,14 @@ from __future__ import annotations
 import datetime
 
 from adk_stream_protocol.lifecycle import CallEvent, CallKind, CallState, HeldCall
+from adk_stream_protocol.wire.data_parts import (
+    ApprovalData,
+    ApprovalStepData,
+    ResolutionData,
+    data_json,
+)
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, InputReleased, Outcome
-from adk_stream_protocol.wire.values import JsonObject, JsonValue
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
 __all__ = [
     "approval_json",
@@ -27,74 +33,74 @@ def time_text(seconds: float) -> str:
 
 def card(call: HeldCall) -> dict[str, JsonValue]:
     """Return what the approval chunk cannot carry: the data of a `data-approval` part."""
-    told: dict[str, JsonValue] = {
-        "toolCallId": call.call_id,
-        "toolName": call.tool_name,
-        "status": call.state.value,
-        "title": call.title,
-        "hint": call.hint,
-        "risk": call.risk,
-        "createdAt": time_text(call.created_at),
-        "expiresAt": time_text(call.expires_at),
-    }
-    optional: dict[str, JsonValue] = {
-        "payload": call.payload,
-        "ui": dict(call.ui) or None,
-        "automatic": call.automatic or None,
-        "rememberable": (call.rememberable and call.state is CallState.PENDING) or None,
-        "remembered": call.remember or None,
-        "editable": _is_editable(call) or None,
-        "editedInput": call.edited,
-        "editedBy": _editor(call),
-        "editedArgumentsHash": call.edited_hash,
-        "step": _step(call),
-        "approvedBy": _approvers(call),
-        "decidedAt": None if call.decided_at is None else time_text(call.decided_at),
-        "decidedBy": call.decided_by,
-        "reason": call.reason,
-        "resolved": _resolution(call),
-    }
-    return told | {key: value for key, value in optional.items() if value is not None}
+    shown = ApprovalData(
+        tool_call_id=call.call_id,
+        tool_name=call.tool_name,
+        status=call.state.value,
+        title=call.title,
+        hint=call.hint,
+        risk=call.risk,
+        created_at=time_text(call.created_at),
+        expires_at=time_text(call.expires_at),
+        payload=call.payload,
+        ui=dict(call.ui) or None,
+        automatic=call.automatic or None,
+        rememberable=(call.rememberable and call.state is CallState.PENDING) or None,
+        remembered=call.remember or None,
+        editable=_is_editable(call) or None,
+        edited_input=call.edited,
+        edited_by=_editor(call),
+        edited_arguments_hash=call.edited_hash,
+        step=_step(call),
+        approved_by=_approvers(call),
+        decided_at=None if call.decided_at is None else time_text(call.decided_at),
+        decided_by=call.decided_by,
+        reason=call.reason,
+        resolved=_resolution(call),
+    )
+    return data_json(shown)
 
 
 def _is_editable(call: HeldCall) -> bool:
     return call.schema is not None and call.state is CallState.PENDING and call.step == 0
 
 
-def _editor(call: HeldCall) -> JsonValue:
+def _editor(call: HeldCall) -> str | None:
     """Return who changed the arguments; None: nobody."""
     changes = (entry for entry in call.trail if entry.get("argumentsHash") == call.edited_hash)
-    return None if call.edited is None else next((entry.get("by") for entry in changes), None)
+    by = None if call.edited is None else next((entry.get("by") for entry in changes), None)
+    return as_text(by) or None
 
 
-def _step(call: HeldCall) -> dict[str, JsonValue] | None:
+def _step(call: HeldCall) -> ApprovalStepData | None:
     """Return the step that waits, or the last one; None: there is just one approval."""
     if not call.steps:
         return None
     n = min(call.step + 1, len(call.steps))
     step = call.steps[n - 1]
-    told: dict[str, JsonValue] = {"n": n, "of": len(call.steps), "name": step.name}
-    if step.by:
-        told["by"] = list(step.by)
-    if step.four_eyes:
-        told["fourEyes"] = True
-    return told
+    return ApprovalStepData(
+        n,
+        len(call.steps),
+        step.name,
+        by=list(step.by) or None,
+        four_eyes=step.four_eyes or None,
+    )
 
 
-def _approvers(call: HeldCall) -> list[JsonValue] | None:
+def _approvers(call: HeldCall) -> list[str] | None:
     """Return who approved its steps, in order; None: nobody did, or it has none."""
-    approvers: list[JsonValue] = list(call.step_approvers)
+    approvers = list(call.step_approvers)
     if call.steps and call.approved and call.decided_by is not None:
         approvers.append(call.decided_by)
     return approvers or None
 
 
-def _resolution(call: HeldCall) -> dict[str, JsonValue] | None:
+def _resolution(call: HeldCall) -> ResolutionData | None:
     """Return who found out how it ended, where nobody knew; None: that was never so."""
     for entry in reversed(call.trail):
         if entry.get("event") in {CallEvent.RESOLVE_DONE, CallEvent.RESOLVE_FAILED}:
-            told = {"by": entry.get("by"), "reason": entry.get("reason")}
-            return {"at": trail_time(entry), **{key: item for key, item in told.items() if item}}
+            by, reason = as_text(entry.get("by")), as_text(entry.get("reason"))
+            return ResolutionData(trail_time(entry), by=by or None, reason=reason or None)
     return None
 
 
@@ -143,12 +149,14 @@ _OUTCOMES: dict[CallState, Outcome] = {
 def call_answered(call: HeldCall) -> CallAnswered:
     """Return the end of the call's wait, as its recorded state tells it."""
     question = call.kind is CallKind.INPUT
+    outcome = _OUTCOMES.get(call.state, "approved")
     return CallAnswered(
         approval_id=call.approval_id,
         call_id=call.call_id,
-        outcome=_OUTCOMES.get(call.state, "approved"),
+        outcome=outcome,
         reason=call.reason,
         approval=call.approval,
+        was_approved=outcome in {"expired", "cancelled"} and call.was_approved,
         kind=call.kind.value,
         output=call.result if question else None,
         error=call.error if question else None,

@@ -35,7 +35,6 @@ from adk_stream_protocol.translation.tool_calls import ToolCalls, is_code
 from adk_stream_protocol.wire.chunks import (
     AbortChunk,
     Chunk,
-    DataChunk,
     ErrorChunk,
     FinishChunk,
     FinishReason,
@@ -44,7 +43,19 @@ from adk_stream_protocol.wire.chunks import (
     ReasoningStartChunk,
     StartChunk,
     StartStepChunk,
+    SteeringMessageChunk,
     TextStartChunk,
+)
+from adk_stream_protocol.wire.data_parts import (
+    AgentData,
+    ArtifactData,
+    CredentialData,
+    ObjectData,
+    OutputData,
+    StateData,
+    TranscriptionData,
+    WidgetData,
+    data_chunk,
 )
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, jsonable
@@ -220,6 +231,13 @@ class EventTranslator:
         yield chunk
         self._step_over = True
 
+    def steer(self, message: SteeringMessageChunk) -> Iterator[Entry]:
+        """Yield what the user said into the turn, before the step that answers it."""
+        if not self._blocks.is_open():
+            # Else a live model was speaking, and what it says goes on around it.
+            yield from self._close_step()
+        yield message
+
     def close(self) -> Iterator[Entry]:
         """Yield the ends of what is open, so that the reply may end or pause here."""
         yield from self._blocks.close_all()
@@ -288,7 +306,7 @@ class EventTranslator:
         first, self._agent = not self._agent, event.author
         if not first and not event.branch:
             yield from self._step()
-            yield DataChunk("adk-agent", {"agent": event.author})
+            yield data_chunk(AgentData(event.author))
 
     def _part(self, part: types.Part, event: Event, lane: Lane) -> Iterator[Entry]:
         if part.function_call is not None:
@@ -319,8 +337,8 @@ class EventTranslator:
         """Yield what was understood of the user's voice so far."""
         heard = event.input_transcription
         if heard is not None and heard.text:
-            told: JsonObject = {"side": "input", "text": heard.text, "final": not event.partial}
-            yield DataChunk("adk-transcription", told, transient=True)
+            part = TranscriptionData("input", heard.text, final=not event.partial)
+            yield data_chunk(part, transient=True)
 
     def _spoken(self, event: Event, lane: Lane) -> Iterator[Entry]:
         """Yield the words of what the model says aloud: they are the answer's text."""
@@ -416,11 +434,8 @@ class EventTranslator:
         if held is None:
             return
         if held.kind == "credential":
-            yield DataChunk(
-                "adk-credential",
-                {"id": held.approval_id, "authUri": authorization_uri(held)},
-                id=held.approval_id,
-            )
+            request = CredentialData(held.approval_id, authorization_uri(held))
+            yield data_chunk(request, part_id=held.approval_id)
             waiting = as_text(as_object(held.input).get("functionCallId"))
             self._signing_in[held.call_id] = waiting
             self._tools.hide(held.call_id)
@@ -457,15 +472,15 @@ class EventTranslator:
     def _actions(self, event: Event) -> Iterator[Entry]:
         actions = event.actions
         for filename, version in (actions.artifact_delta or {}).items():
-            yield DataChunk("adk-artifact", {"filename": filename, "version": version}, id=filename)
+            yield data_chunk(ArtifactData(filename, version), part_id=filename)
         told = actions.state_delta or {}
         state = {key: told[key] for key in self.options.state_keys & told.keys()}
         if state:
-            yield DataChunk("adk-state", jsonable(state))
+            yield data_chunk(StateData(as_object(jsonable(state))))
         for widget in actions.render_ui_widgets or []:
-            yield DataChunk("adk-widget", jsonable(widget), id=widget.id)
+            yield data_chunk(WidgetData(as_object(jsonable(widget))), part_id=widget.id)
         if actions.set_model_response is not None:
-            yield DataChunk("adk-object", jsonable(actions.set_model_response))
+            yield data_chunk(ObjectData(jsonable(actions.set_model_response)))
 
     def _output(self, event: Event, lane: Lane) -> Iterator[Entry]:
         path = event.node_info.path
@@ -480,7 +495,7 @@ class EventTranslator:
             yield from self._blocks.complete(lane, "text", event.output)
             yield from self._blocks.end_response(lane)
             return
-        yield DataChunk("adk-output", jsonable(event.output), id=path or None)
+        yield data_chunk(OutputData(jsonable(event.output)), part_id=path or None)
 
     def _finish_reason(self) -> FinishReason:
         return "tool-calls" if self.is_waiting else self._reason or "stop"

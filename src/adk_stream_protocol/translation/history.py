@@ -11,7 +11,7 @@ import base64
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from google.adk.events.event import Event
 from google.genai import types
@@ -23,7 +23,8 @@ from adk_stream_protocol.translation.events import EventTranslator, TranslationO
 from adk_stream_protocol.translation.metadata import created_metadata
 from adk_stream_protocol.translation.resuming import Resumption, with_outcomes
 from adk_stream_protocol.wire.assembler import assemble
-from adk_stream_protocol.wire.chunks import DataChunk, ErrorChunk
+from adk_stream_protocol.wire.chunks import ErrorChunk, SteeringMessageChunk, fit
+from adk_stream_protocol.wire.data_parts import ErrorData, data_chunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import Audience
@@ -37,7 +38,11 @@ __all__ = [
     "reply_of",
     "retell",
     "stamp",
+    "steering_in",
+    "steering_of",
+    "steering_stamp",
     "unanswered",
+    "user_message",
     "with_card",
     "with_message_so_far",
     "without_rewound",
@@ -65,6 +70,25 @@ def stamp(
     if created_at is not None:
         ids["createdAt"] = created_at
     return {_STAMP: ids}
+
+
+def steering_stamp(message: MessageId, reply: ReplyId) -> dict[str, object]:
+    """Return the custom metadata of a message that the user sent into a running turn."""
+    return {_STAMP: {"steering": message, "reply": reply}}
+
+
+def steering_of(event: Event) -> SteeringMessageChunk | None:
+    """Return the message that an event steered its turn with; None: it did not."""
+    message_id = as_text(_ids_of(event).get("steering"))
+    if not message_id or event.content is None:
+        return None
+    shown = user_message(message_id, event.content)
+    return SteeringMessageChunk(message_id, cast("JsonValue", shown.parts))
+
+
+def steering_in(events: Iterable[Event]) -> frozenset[str]:
+    """Return the ids of the messages that steered turns."""
+    return frozenset(found.id for event in events if (found := steering_of(event)) is not None)
 
 
 def reply_of(event: Event) -> ReplyId | None:
@@ -178,7 +202,7 @@ def _created_at(event: Event) -> int | None:
 
 def _speech(event: Event) -> types.Content | None:
     """Return what the user said in an event, typed or aloud; None: nothing."""
-    if event.author != "user":
+    if event.author != "user" or _ids_of(event).get("steering"):
         return None
     heard = event.input_transcription
     if heard is not None and heard.text and not event.partial:
@@ -260,6 +284,10 @@ def _tell(
     if event.author != "user":
         yield from translator.feed(event)
         return
+    steering = steering_of(event)
+    if steering is not None:
+        yield from translator.steer(steering)
+        return
     responses = event.get_function_responses()
     if any(response.id in asked for response in responses):
         # The answers began a reply of their own.
@@ -335,13 +363,13 @@ def messages_of(
     messages: list[UIMessage] = []
     for turn in past_turns(events):
         if turn.said is not None:
-            messages.append(_user_message(turn))
+            messages.append(user_message(turn.user_message_id, turn.said, created_at=turn.began_at))
         own = {row.request_id: row for row in rows if row.invocation_id == turn.invocation_id}
         translator, entries = retell(turn, own, options)
+        # Unlike an approval, a message in the middle of another is no part that v6 knows.
+        entries = [_fit_steering(entry, audience) for entry in entries]
         if translator.failed:
-            entries += translator.show(
-                DataChunk("adk-error", {"message": "This reply ended with an error."})
-            )
+            entries += translator.show(data_chunk(ErrorData("This reply ended with an error.")))
         entries += translator.finish()
         message = assemble(reader.render(with_outcomes(entries)))
         if message.parts:
@@ -361,7 +389,9 @@ def with_message_so_far(
     """
     renewed = Resumption.of(calls).renewed(entries)
     # The reply is about to end: that it broke is told by whoever reads it.
-    told = [entry for entry in renewed if not isinstance(entry, ErrorChunk)]
+    told = [
+        _fit_steering(entry, audience) for entry in renewed if not isinstance(entry, ErrorChunk)
+    ]
     message = assemble(_reader(audience).render(with_outcomes(told)))
     if not message.parts:
         return list(messages)
@@ -370,17 +400,24 @@ def with_message_so_far(
     return [*messages, message]
 
 
+def _fit_steering(entry: Entry, audience: Audience) -> Entry:
+    if isinstance(entry, SteeringMessageChunk):
+        return fit(entry, audience.sdk) or entry
+    return entry
+
+
 def _reader(audience: Audience) -> Audience:
     # A stored message is read by no chunk validator, so it may tell what only v7 streams can: that
     # an approval was given. And no client runs what it finds there.
     return dataclasses.replace(audience, sdk=7, runs_after_approval=lambda _name: False)
 
 
-def _user_message(turn: PastTurn) -> UIMessage:
-    assert turn.said is not None
-    parts = [shown for part in turn.said.parts or [] for shown in _user_part(part)]
-    metadata = created_metadata(turn.began_at)
-    return UIMessage(turn.user_message_id, "user", parts, metadata=metadata)
+def user_message(
+    message_id: str, content: types.Content, *, created_at: int | None = None
+) -> UIMessage:
+    """Return what a user said as a client shows it."""
+    parts = [shown for part in content.parts or [] for shown in _user_part(part)]
+    return UIMessage(message_id, "user", parts, metadata=created_metadata(created_at))
 
 
 def _user_part(part: types.Part) -> Iterator[Part]:

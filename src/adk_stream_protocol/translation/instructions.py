@@ -8,13 +8,13 @@ its card shows; or a browser's output. Everything else in it is ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from adk_stream_protocol.errors import BadRequest, NotFound
 from adk_stream_protocol.identifiers import ApprovalId, CallId, MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.wire.messages import ToolPart, UIMessage, tool_parts
+from adk_stream_protocol.wire.messages import ToolPart, UIMessage, tool_name_of, tool_parts
 from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL
 from adk_stream_protocol.wire.requests import ChatRequest
 from adk_stream_protocol.wire.values import (
@@ -36,10 +36,12 @@ __all__ = [
     "check_reason",
     "interpret",
     "may_answer",
+    "repeats",
 ]
 
 _LONGEST_REASON = 500
 _CARD = "data-approval"
+_RESULT = "tool-result"
 _OUTPUT_STATES = frozenset({"output-available", "output-error"})
 
 
@@ -66,6 +68,8 @@ class Output:
     output: JsonValue = None
     error: str | None = None
     """None: it went well."""
+    is_shown: bool = field(default=False, compare=False)
+    """Whether the client's own message shows it, as `addToolOutput` leaves it."""
 
 
 Answer: TypeAlias = Decision | Output
@@ -77,8 +81,16 @@ class Say:
 
     message: UIMessage
     edits: bool = False
+    """The request names the message itself, to replace it."""
     answers: tuple[Answer, ...] = ()
     """Decisions that travelled along; they come first."""
+    replaces: MessageId | None = None
+    """Another message that the request names: the answer to this one, if it is to be replaced."""
+    parent_id: MessageId | None = None
+    """The message after which this one comes, or `BEGINNING`; None: the chat's last."""
+    is_bare: bool = False
+    """Whether the request says nothing but the message, so that it does not tell whether the
+    message is sent, or sent again because the user wants another answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +107,9 @@ class Regenerate:
     message_id: MessageId | None
     """The assistant message to replace, or the user message to answer; None: the last."""
     message: UIMessage | None
-    """The user message the client holds, in case the server never saw it."""
+    """The user message the client holds: the server may never have seen it, or with other text."""
+    parent_id: MessageId | None = None
+    """The message after which the answer's message comes, or `BEGINNING`; None: not said."""
 
 
 Instruction: TypeAlias = Say | Answers | Regenerate
@@ -108,10 +122,10 @@ def interpret(request: ChatRequest, held: Sequence[HeldCall]) -> Instruction:
         BadRequest: it asks for nothing, or an answer is malformed; the message says what to send.
         NotFound: it answers a call that does not exist.
     """
-    last = request.messages[-1]
     if request.trigger == "regenerate-message":
         users = [message for message in request.messages if message.role == "user"]
-        return Regenerate(request.message_id, users[-1] if users else None)
+        return Regenerate(request.message_id, users[-1] if users else None, request.parent_id)
+    last = request.messages[-1]
     reader = _AnswerReader(held)
     if last.role == "user":
         continued = _continued(request)
@@ -127,9 +141,19 @@ def may_answer(request: ChatRequest) -> bool:
     """Whether a request may hold answers; if not, `interpret` needs no held calls to read it."""
     return any(
         any(True for _ in tool_parts(message))
-        or any(item["type"] == "tool-result" for item in message.content)
+        or any(item["type"] == _RESULT for item in message.content)
         for message in request.messages
     )
+
+
+def repeats(answer: Answer, call: HeldCall) -> bool:
+    """Whether an answer to a call that was answered says the same again."""
+    if isinstance(answer, Output):
+        return call.done_at is not None and (call.result, call.error) == (
+            answer.output,
+            answer.error,
+        )
+    return call.approved if answer.approved else call.state is CallState.DENIED
 
 
 def _continued(request: ChatRequest) -> UIMessage | None:
@@ -141,13 +165,24 @@ def _continued(request: ChatRequest) -> UIMessage | None:
 
 
 def _said(request: ChatRequest, last: UIMessage, reader: _AnswerReader) -> Say | Answers:
-    answers = tuple(reader.contents(last.content))
-    has_words = bool(last.parts) or any(item["type"] == "text" for item in last.content)
-    if answers and not has_words:
-        return Answers(answers)
+    answers = tuple(reader.said_in(last))
+    has_words = any(item["type"] == "text" for item in last.content) or not all(
+        map(tool_name_of, last.parts)
+    )
+    if not has_words and (answers or last.parts):
+        return _answers(answers)
     travelled = tuple(reader.travelled(request.messages[:-1]))
     edits = bool(last.id) and last.id == request.message_id
-    return Say(last, edits=edits, answers=(*answers, *travelled))
+    return Say(
+        last,
+        edits=edits,
+        answers=(*answers, *travelled),
+        replaces=None if edits else request.message_id,
+        parent_id=request.parent_id,
+        is_bare=not request.has_trigger
+        and request.message_id is None
+        and request.parent_id is None,
+    )
 
 
 def _answers(found: Iterable[Answer]) -> Answers:
@@ -169,8 +204,16 @@ class _AnswerReader:
         # The newest request for a call wins, should ADK ever ask twice.
         self._by_call = {call.call_id: call for call in held}
 
+    def said_in(self, message: UIMessage) -> Iterator[Answer]:
+        """Yield the answers in a user's message; decisions come before outputs."""
+        answers = list(self.parts(message))
+        results = [part for part in message.parts if part["type"] == _RESULT]
+        answers += self.contents([*message.content, *results], _decisions(answers))
+        yield from _decisions(answers)
+        yield from (answer for answer in answers if isinstance(answer, Output))
+
     def parts(self, message: UIMessage) -> Iterator[Answer]:
-        """Yield the answers in a message that continues; decisions come before outputs."""
+        """Yield the answers in the parts of a message; decisions come before outputs."""
         newest = _newest_step(message)
         shown = _shown(message)
         decisions: list[Decision] = []
@@ -182,7 +225,7 @@ class _AnswerReader:
         yield from decisions
         for part in tool_parts(message):
             if part.name != CONFIRMATION_TOOL and part.state in _OUTPUT_STATES:
-                yield from self._output_part(part, decisions)
+                yield from self._output_part(part, decisions, is_shown=message.role == "assistant")
 
     def travelled(self, messages: Sequence[UIMessage]) -> Iterator[Answer]:
         """Yield decisions on open calls that came along with something else."""
@@ -197,7 +240,7 @@ class _AnswerReader:
                 ):
                     yield self._decision_part(part, shown)
                 elif self._is_awaited_output(part):
-                    yield from self._output_part(part, ())
+                    yield from self._output_part(part, (), is_shown=True)
 
     def _is_awaited_output(self, part: ToolPart) -> bool:
         call = self._by_call.get(CallId(part.call_id))
@@ -206,21 +249,28 @@ class _AnswerReader:
         may_run = call.state is CallState.APPROVED or part.approval.get("approved") is True
         return may_run and part.state in _OUTPUT_STATES
 
-    def contents(self, items: Sequence[JsonObject]) -> Iterator[Answer]:
-        """Yield the answers in the older `content` form; decisions come before outputs."""
+    def contents(
+        self, items: Sequence[JsonObject], decided: Sequence[Decision]
+    ) -> Iterator[Answer]:
+        """Yield the answers in the older `content` form; decisions come before outputs.
+
+        Args:
+            items: the content.
+            decided: the decisions that came beside it.
+        """
         answers = [
             self._result(
                 as_text(item.get("toolCallId")), as_text(item.get("toolName")), item.get("result")
             )
             for item in items
-            if item["type"] == "tool-result"
+            if item["type"] == _RESULT
         ]
-        decisions = [answer for answer in answers if isinstance(answer, Decision)]
+        decisions = _decisions(answers)
         yield from decisions
         for answer in answers:
             if isinstance(answer, Output):
                 call = self._by_approval[answer.approval_id]
-                if call.state is CallState.PENDING and not _approves(decisions, call):
+                if call.state is CallState.PENDING and not _approves((*decided, *decisions), call):
                     raise _not_approved(call)
                 yield answer
 
@@ -268,7 +318,9 @@ class _AnswerReader:
         # An earlier step's confirmation, settled before the ledger's memory begins.
         return None
 
-    def _output_part(self, part: ToolPart, decisions: Sequence[Decision]) -> Iterator[Answer]:
+    def _output_part(
+        self, part: ToolPart, decisions: Sequence[Decision], *, is_shown: bool
+    ) -> Iterator[Answer]:
         call = self._by_call.get(CallId(part.call_id))
         if call is None or not call.is_open:
             return
@@ -282,11 +334,10 @@ class _AnswerReader:
             )
         check_storable([part.output, part.error_text], "The output")
         if part.state == "output-error":
-            yield Output(
-                call.approval_id, error=part.error_text or "The browser reported an error."
-            )
+            error = part.error_text or "The browser reported an error."
+            yield Output(call.approval_id, error=error, is_shown=is_shown)
         else:
-            yield Output(call.approval_id, part.output)
+            yield Output(call.approval_id, part.output, is_shown=is_shown)
 
     def _result(self, call_id: str, name: str, result: JsonValue) -> Answer:
         if name == CONFIRMATION_TOOL:
@@ -373,6 +424,10 @@ def check_reason(value: JsonValue) -> str | None:
         )
     check_storable(value, "The reason")
     return value
+
+
+def _decisions(answers: Iterable[Answer]) -> list[Decision]:
+    return [answer for answer in answers if isinstance(answer, Decision)]
 
 
 def _approves(decisions: Iterable[Decision], call: HeldCall) -> bool:

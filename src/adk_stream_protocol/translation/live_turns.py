@@ -30,6 +30,14 @@ class LiveTurnEnd:
     """A result was the last thing: the model is about to say something to it."""
     _is_late: bool = False
     """It would have ended already, but for a tool that ran beside."""
+    _expected: int = 0
+    """How many answers are awaited beside the first: to what the user said in between."""
+    is_doubtful: bool = False
+    """An answer has ended while more are awaited, and nothing has come since."""
+
+    def expect_answer(self) -> None:
+        """Note that the model was told something: it answers that, too, before the turn ends."""
+        self._expected += 1
 
     def feed(self, event: Event, *, blocks: bool, runs: bool = False) -> bool:
         """Note an event; True if the turn ends with it.
@@ -50,7 +58,13 @@ class LiveTurnEnd:
         is_late = self._is_late and not self._owes_words
         ended = is_late or (bool(event.turn_complete) and self._is_complete(event))
         self._is_late = ended and runs
-        return ended and not runs
+        self.is_doubtful = self.is_doubtful and not _speaks(event)
+        if not ended or runs or not self._expected:
+            return ended and not runs
+        self._expected -= 1
+        self._owes_words = False
+        self.is_doubtful = True
+        return False
 
     def _is_complete(self, event: Event) -> bool:
         if event.interrupted:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from google.adk.events.event import Event
 from google.genai import types
@@ -12,12 +12,12 @@ from google.genai import types
 from adk_stream_protocol.translation.plain_text import url_context
 from adk_stream_protocol.wire.chunks import (
     Chunk,
-    DataChunk,
     FinishReason,
     SourceDocumentChunk,
     SourceUrlChunk,
 )
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, jsonable
+from adk_stream_protocol.wire.data_parts import GroundingData, data_chunk
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, jsonable
 
 __all__ = [
     "ABORTED",
@@ -171,10 +171,17 @@ class Sources:
 def _details(grounding: types.GroundingMetadata) -> Iterator[Chunk]:
     """Yield which words rest on which source, and what was searched for."""
     if grounding.grounding_supports or grounding.search_entry_point:
-        details = grounding.model_dump(
+        dumped = grounding.model_dump(
             mode="json",
             by_alias=True,
             exclude_none=True,
             include={"grounding_supports", "search_entry_point", "web_search_queries"},
         )
-        yield DataChunk("adk-grounding", jsonable(details))
+        details = as_object(jsonable(dumped))
+        # Gemini's own types say what the fields are.
+        part = GroundingData(
+            cast("Sequence[JsonObject] | None", details.get("groundingSupports")),
+            cast("JsonObject | None", details.get("searchEntryPoint")),
+            cast("Sequence[str] | None", details.get("webSearchQueries")),
+        )
+        yield data_chunk(part)

@@ -27,6 +27,7 @@ from adk_stream_protocol.wire.entries import (
     CallFinished,
     CallHeld,
     Entry,
+    Outcome,
     Progress,
     Resumed,
 )
@@ -124,7 +125,7 @@ class _Standing:
         renewed = _with_card(entry, self.calls)
         if answered is None:
             return renewed
-        return Resumed(renewed, answered.outcome, self._progress(answered))
+        return Resumed(renewed, _verdict(answered), self._progress(answered))
 
     def _progress(self, answered: CallAnswered) -> Progress:
         if answered.call_id in self.over:
@@ -132,6 +133,11 @@ class _Standing:
         # What the browser runs does not wait for others.
         waits = answered.approval_id in self.added and answered.kind == "tool"
         return "recorded" if waits else "released"
+
+
+def _verdict(answered: CallAnswered) -> Outcome:
+    """Return what was decided, whatever became of the call after that."""
+    return "approved" if answered.was_approved else answered.outcome
 
 
 def _recorded(call: HeldCall) -> Iterator[Entry]:
@@ -175,7 +181,7 @@ def with_outcomes(entries: Sequence[Entry]) -> list[Entry]:
     verdict.
     """
     answers = {
-        entry.approval_id: entry.outcome for entry in entries if isinstance(entry, CallAnswered)
+        entry.approval_id: _verdict(entry) for entry in entries if isinstance(entry, CallAnswered)
     }
     return [
         Resumed(entry, answers[entry.approval_id])

@@ -1,7 +1,8 @@
 """One chat over one WebSocket, in envelopes of version 1.0: the protocol of the first clients.
 
 What they get is the text of an event stream, and one end for each turn: while calls wait for the
-person, the turn is open. Knows nothing of ADK.
+person, the turn is open. What is refused is told beside the stream, not in it: whoever reads a turn
+would take an error for its end. Knows nothing of ADK.
 """
 
 from __future__ import annotations
@@ -21,8 +22,15 @@ from adk_stream_protocol.errors import BadFrame, Conflict, TooMany
 from adk_stream_protocol.identifiers import ChatId, RequestId, UserId
 from adk_stream_protocol.lifecycle import CallState, HeldCall
 from adk_stream_protocol.telemetry import Meters
-from adk_stream_protocol.translation.instructions import Answer, Answers, Output, interpret
+from adk_stream_protocol.translation.instructions import (
+    Answer,
+    Answers,
+    Output,
+    interpret,
+    repeats,
+)
 from adk_stream_protocol.transports.audio import heard
+from adk_stream_protocol.transports.early_outputs import EarlyOutputs
 from adk_stream_protocol.transports.following import Following
 from adk_stream_protocol.transports.framing import (
     RESTART,
@@ -35,6 +43,7 @@ from adk_stream_protocol.wire.dialects import Dialect
 from adk_stream_protocol.wire.frames import (
     UNNUMBERED,
     Audio,
+    AudioControl,
     ChunkFrame,
     Ended,
     EnvelopeFrame,
@@ -42,6 +51,7 @@ from adk_stream_protocol.wire.frames import (
     Interrupt,
     Ping,
     Pong,
+    Refused,
     Resume,
     Send,
     ServerFrame,
@@ -68,7 +78,7 @@ class EnvelopeSocket:
         user: UserId,
         audience: Audience,
         dialect: Dialect[EnvelopeFrame],
-        explain: Callable[[Exception], str],
+        explain: Callable[[Exception], tuple[str, str]],
         meters: Meters,
         chat_id: ChatId | None = None,
         limits: SocketLimits | None = None,
@@ -79,7 +89,7 @@ class EnvelopeSocket:
         self._user = user
         self._audience = audience
         self._dialect = dialect
-        # Logs a fault and returns what the client may know of it.
+        # Logs a fault and returns what the client may know of it: a code, and a sentence.
         self._explain = explain
         self._meters = meters
         self._limits = limits or SocketLimits()
@@ -90,6 +100,12 @@ class EnvelopeSocket:
         self._following: Following | None = None
         # How many requests are open.
         self._asked = 0
+        self._early = EarlyOutputs(
+            conversations.stores.calls,
+            conversations.stores.wake,
+            user=user,
+            look_seconds=self._limits.look_seconds,
+        )
         # Requests are carried out in the order they came.
         self._in_order = anyio.Lock()
         # Owns everything that runs for this socket; None before it is served.
@@ -109,11 +125,14 @@ class EnvelopeSocket:
             if self._named is not None:
                 self._ask(self._named, tasks, Resume(UNNUMBERED, self._named))
             while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+                frame: EnvelopeFrame | None = None
                 try:
                     text = text_of(message, self._limits, self._dialect.request_of)
-                    await self._take(self._dialect.parse(text), tasks)
+                    frame = self._dialect.parse(text)
+                    await self._take(frame, tasks)
                 except Exception as error:  # noqa: BLE001  # the edge: the socket goes on
-                    await self._tell(error)
+                    asks = self._dialect.request_of(message.get("text") or "") is not None
+                    await self._refuse(error, frame, ends=asks and not _is_aside(frame))
             tasks.cancel_scope.cancel()
 
     @property
@@ -131,10 +150,13 @@ class EnvelopeSocket:
             case Interrupt():
                 self._tape.said(frame, self._chat_id)
                 tasks.start_soon(self._stop)
-            case Ping():
-                await self._send(Pong())
+            case Ping(timestamp):
+                await self._send(Pong(timestamp))
             case Audio():
                 await self._hear(frame)
+            case AudioControl(action):
+                if action == "stop":
+                    self._end_sound()
             case _:
                 assert_never(frame)
 
@@ -147,23 +169,57 @@ class EnvelopeSocket:
             )
         self._asked += 1
         named = asked.chat_id if isinstance(asked, ChatRequest) else asked
-        tasks.start_soon(self._carry_out, asked, self._tape.asked(said, named or self._chat_id))
+        request_id = self._tape.asked(said, named or self._chat_id)
+        tasks.start_soon(self._carry_out, asked, said, request_id)
 
-    async def _carry_out(self, asked: ChatRequest | ChatId, request_id: RequestId | None) -> None:
+    async def _carry_out(
+        self,
+        asked: ChatRequest | ChatId,
+        said: Send | ToolResult | Resume,
+        request_id: RequestId | None,
+    ) -> None:
+        refusal: Exception | None = None
         try:
             # A tab that is closed does not take back what was said.
             with anyio.CancelScope(shield=True):
                 async with self._in_order:
-                    if isinstance(asked, ChatRequest):
-                        await self._submit(asked)
-                    else:
+                    if not isinstance(asked, ChatRequest):
                         await self._resume(asked)
+                    elif await self._is_kept(said) or not await self._submit(asked):
+                        self._tape.settled(request_id)
         except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
-            await self._tell(error, request_id)
+            refusal = error
         finally:
             self._asked -= 1
+        if refusal is not None:
+            frame = None if isinstance(said, Resume) else said
+            ends = isinstance(said, Send) and not _is_aside(said)
+            await self._refuse(refusal, frame, ends=ends, request_id=request_id)
 
-    async def _submit(self, request: ChatRequest) -> None:
+    async def _is_kept(self, said: Send | ToolResult | Resume) -> bool:
+        """Whether an output comes before its approval, and is kept until that."""
+        if not isinstance(said, ToolResult) or self._following is None:
+            return False
+        call = await self._early.call_of(said, self._following.chat_id)
+        if call is None:
+            return False
+        assert self._tasks is not None, "frames come while the socket is served"
+        if self._early.keep(call):
+            self._tasks.start_soon(self._give_when_approved, said, call)
+        return True
+
+    async def _give_when_approved(self, said: ToolResult, call: HeldCall) -> None:
+        try:
+            if not await self._early.until_decided(call):
+                return
+        except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
+            await self._refuse(error, said)
+            return
+        self._asked += 1
+        await self._carry_out(_answering(said), said, None)
+
+    async def _submit(self, request: ChatRequest) -> bool:
+        """Do what a request asks for; False: it was done before, and its outcome is coming."""
         request = self._of_this_chat(request)
         following = self._following
         if following is None:
@@ -171,9 +227,12 @@ class EnvelopeSocket:
             following = self._follow(reply.chat_id)
             with following.asking():
                 await following.add(reply)
-        else:
-            with following.asking():
+            return True
+        with following.asking():
+            is_new = await self._is_awaited(request, following)
+            if is_new:
                 await following.add(await self._begun(request))
+            return is_new
 
     def _of_this_chat(self, request: ChatRequest) -> ChatRequest:
         chat_id = self._chat_id
@@ -182,28 +241,30 @@ class EnvelopeSocket:
         return dataclasses.replace(request, chat_id=request.chat_id or chat_id)
 
     async def _begun(self, request: ChatRequest) -> Reply:
-        await self._check_awaited(request)
         return await self._conversations.submit(request, self._user, mode="live")
 
-    async def _check_awaited(self, request: ChatRequest) -> None:
-        """Refuse answers of which none is awaited: their outcome was sent, or is being sent."""
-        if request.chat_id is None:
-            return
-        calls = await self._conversations.stores.calls.of_chat(request.chat_id)
+    async def _is_awaited(self, request: ChatRequest, following: Following) -> bool:
+        """Whether a request is more than answers that were given before; False: those follow.
+
+        Raises:
+            Conflict: it answers what is settled otherwise, or what this reader has the end of.
+        """
+        calls = await self._conversations.stores.calls.of_chat(following.chat_id)
         rows = {call.approval_id: call for call in calls if call.owner == self._user}
-        if not rows:
-            return
-        instruction = interpret(request, calls)
+        instruction = interpret(request, calls) if rows else None
         if not isinstance(instruction, Answers):
-            return
+            return True
         answered = [(answer, rows[answer.approval_id]) for answer in instruction.answers]
-        if not any(_awaits(call, answer) for answer, call in answered):
-            _, call = answered[-1]
-            raise Conflict(
-                f"{call.tool_name} was answered before, and is {call.state.value}. This answer "
-                "changes nothing.",
-                code="already_answered",
-            )
+        if any(_awaits(call, answer) for answer, call in answered):
+            return True
+        if all(repeats(answer, call) and following.will_tell(call) for answer, call in answered):
+            return False
+        _, call = answered[-1]
+        raise Conflict(
+            f"{call.tool_name} was answered before, and is {call.state.value}. This answer "
+            "changes nothing.",
+            code="already_answered",
+        )
 
     async def _resume(self, chat_id: ChatId) -> None:
         """Follow a chat from the beginning of its newest reply, if its turn is not over."""
@@ -225,7 +286,7 @@ class EnvelopeSocket:
                 async with self._in_order:
                     await self._stopped()
         except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
-            await self._tell(error)
+            await self._refuse(error, Interrupt())
 
     async def _stopped(self) -> bool:
         chat_id = self._chat_id
@@ -242,6 +303,13 @@ class EnvelopeSocket:
         # None: nobody would hear it, another reply runs in this chat.
         if live is not None:
             live.queue.send_realtime(blob)
+
+    def _end_sound(self) -> None:
+        """Let the model know that the microphone is off: no silence follows the last word."""
+        chat_id = self._chat_id
+        live = None if chat_id is None else self._conversations.lives.of(chat_id)
+        if live is not None and live.scope.owner == self._user:
+            live.queue.send_audio_stream_end()
 
     # What it gets
 
@@ -263,7 +331,7 @@ class EnvelopeSocket:
             try:
                 await self._send_reply(reply, following)
             except Exception as error:  # noqa: BLE001  # the edge: a store that is down comes back
-                await self._tell(error)
+                await self._break_off(error)
             if self._conversations.turns.drain.has_begun and following.is_idle:
                 # The client opens another socket, where a server takes it.
                 await self._writer.close(RESTART)
@@ -293,16 +361,45 @@ class EnvelopeSocket:
                 frames.append(frame)
                 sequence += 1
             await self._send(*frames)
+        reply.delivered()
         if following.ends_turn():
             await self._send(Ended(UNNUMBERED))
 
-    async def _tell(self, error: Exception, request_id: RequestId | None = None) -> None:
-        failed = Failed(UNNUMBERED, self._explain(error))
+    async def _break_off(self, error: Exception) -> None:
+        """Say in the stream that no more of a reply can be sent."""
+        _, text = self._explain(error)
+        failed = Failed(UNNUMBERED, text)
+        self._tape.said(failed, self._chat_id)
+        await self._send(failed)
+
+    async def _refuse(
+        self,
+        error: Exception,
+        frame: EnvelopeFrame | None,
+        *,
+        ends: bool = False,
+        request_id: RequestId | None = None,
+    ) -> None:
+        """Say beside the stream why something is not done.
+
+        Args:
+            error: why.
+            frame: what; None: it could not be read.
+            ends: whether a client may have opened a stream for it, which would never end.
+            request_id: its number, if somebody records.
+        """
+        code, text = self._explain(error)
+        failed = Failed(UNNUMBERED, text)
         if request_id is None:
             self._tape.said(failed, self._chat_id)
         else:
             self._tape.refused(request_id, failed, self._chat_id)
-        await self._send(failed)
+        call_id = frame.call_id if isinstance(frame, ToolResult) else ""
+        await self._send(Refused(text, code, call_id))
+        following = self._following
+        is_open = self._asked or (following is not None and following.has_open_turn)
+        if ends and not is_open:
+            await self._send(Ended(UNNUMBERED))
 
     async def _send(self, *frames: ServerFrame) -> None:
         """Send frames; does not return if the client has left, or takes none for too long."""
@@ -312,6 +409,14 @@ class EnvelopeSocket:
     def _leave(self) -> None:
         assert self._tasks is not None, "frames are sent while the socket is served"
         self._tasks.cancel_scope.cancel()
+
+
+def _is_aside(frame: EnvelopeFrame | None) -> bool:
+    """Whether a message only answers, as the first clients do beside the stream of a turn."""
+    if not isinstance(frame, Send) or not frame.request.messages:
+        return False
+    last = frame.request.messages[-1]
+    return not last.parts and all(item["type"] == "tool-result" for item in last.content)
 
 
 def _answering(frame: ToolResult) -> ChatRequest:

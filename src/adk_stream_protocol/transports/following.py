@@ -15,9 +15,10 @@ from typing import Final
 import anyio
 
 from adk_stream_protocol.engine.conversation import Conversations
-from adk_stream_protocol.engine.reply import LoggedReply, Reply
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
 from adk_stream_protocol.errors import trace_of
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
+from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.ports import turns_topic
 from adk_stream_protocol.wire.chunks import FinishChunk, StartChunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, Resumed
@@ -76,11 +77,11 @@ class Following:
 
     async def add(self, reply: Reply) -> None:
         """Let the reader have a reply that it asked for, unless it is about to."""
-        if not isinstance(reply, LoggedReply):
+        if not isinstance(reply, LoggedReply | WaitingReply):
             if not self._known:
                 # The turn before is told of, not begun.
                 await self.begin_after()
-        elif any(_is_same(reply, coming) for coming in (self._reply, *self._ready)):
+        elif any(_is_same(reply, coming) for coming in self._coming):
             return
         else:
             self._known.append(reply.reply_id)
@@ -91,6 +92,21 @@ class Following:
         turn = await self._conversations.stores.turns.latest(self.chat_id)
         if turn is not None:
             self._known.append(turn.reply_id)
+
+    def will_tell(self, call: HeldCall) -> bool:
+        """Whether the reader is about to get what became of a call that was answered."""
+        coming = [each.reply_id for each in self._coming if isinstance(each, LoggedReply)]
+        is_asked = any(call.approval_id in held for held in self._held.values())
+        return call.delivered_in is None or call.delivered_in in coming or is_asked
+
+    @property
+    def has_open_turn(self) -> bool:
+        """Whether more of a turn comes to the reader: it runs, or waits for an answer."""
+        return bool(self._asking or self._coming or any(self._held.values()))
+
+    @property
+    def _coming(self) -> list[Reply]:
+        return [each for each in (self._reply, *self._ready) if each is not None]
 
     # What comes next
 
@@ -134,7 +150,7 @@ class Following:
             found = call.delivered_in
             if call.approval_id in waiting and found is not None and found not in self._known:
                 self._known.append(found)
-                return LoggedReply(self.chat_id, stores.log, found, own_only=True)
+                return self._logged(found, own_only=True)
         return None
 
     async def _newest(self) -> Reply | None:
@@ -145,7 +161,19 @@ class Following:
         self._known.append(turn.reply_id)
         # It may go on with what the reader has: its calls are noted as delivered a moment later.
         begun = frozenset(message for message, waiting in self._held.items() if waiting)
-        return LoggedReply(self.chat_id, stores.log, turn.reply_id, begun=begun)
+        return self._logged(turn.reply_id, begun=begun)
+
+    def _logged(
+        self, reply_id: ReplyId, *, own_only: bool = False, begun: frozenset[str] = frozenset()
+    ) -> LoggedReply:
+        return LoggedReply(
+            self.chat_id,
+            self._conversations.stores.log,
+            reply_id,
+            own_only=own_only,
+            begun=begun,
+            readers=self._conversations.turns.readers,
+        )
 
     # What the reader has
 
@@ -161,7 +189,7 @@ class Following:
                     self._waiting.add(entry.approval_id)
                 case Resumed(CallHeld(approval_id), progress="recorded" | "released"):
                     self._waiting.add(approval_id)
-                case CallAnswered() if isinstance(self._reply, LoggedReply):
+                case CallAnswered() if isinstance(self._reply, LoggedReply | WaitingReply):
                     # One that is only told of may owe more: an output, or another's decision.
                     self._waiting.discard(entry.approval_id)
                 case _:
@@ -175,7 +203,7 @@ class Following:
         """Whether the turn is over with the reply that was read: no call of it waits."""
         if self._message is None:
             return False
-        told = not isinstance(self._reply, LoggedReply)
+        told = not isinstance(self._reply, LoggedReply | WaitingReply)
         if self._reason == "tool-calls" if told else self._waiting:
             return False
         self._held.pop(self._message, None)
@@ -186,5 +214,5 @@ class Following:
         changed.set()
 
 
-def _is_same(reply: LoggedReply, other: Reply | None) -> bool:
-    return isinstance(other, LoggedReply) and other.reply_id == reply.reply_id
+def _is_same(reply: LoggedReply | WaitingReply, other: Reply) -> bool:
+    return isinstance(other, LoggedReply | WaitingReply) and other.reply_id == reply.reply_id

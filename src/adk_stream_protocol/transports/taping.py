@@ -71,9 +71,13 @@ class NumberedTape:
     def refused(self, request: RequestId, failed: Failed, chat: ChatId | None) -> None:
         """Note that a request has no reply."""
         if self._tape is not None:
-            if request in self._waiting:
-                self._waiting.remove(request)
+            self.settled(request)
             self._tape(failed, chat, request)
+
+    def settled(self, request: RequestId | None) -> None:
+        """Note that a request gets no reply of its own: its outcome is on its way."""
+        if request is not None and request in self._waiting:
+            self._waiting.remove(request)
 
     def begins(self, chat: ChatId | None) -> None:
         """Note that a reply begins: one that was asked for, or one that began elsewhere."""

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol.engine.conversation import Conversations
-from adk_stream_protocol.engine.reply import LoggedReply, Reply
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
 from adk_stream_protocol.errors import BadFrame, ClientFault, TooMany, trace_of
 from adk_stream_protocol.identifiers import ChatId, ReplyId, RequestId, UserId
 from adk_stream_protocol.ports import RunMode, turns_topic
@@ -40,6 +40,7 @@ from adk_stream_protocol.wire.frames import (
     Failed,
     NoActive,
     Pong,
+    Refused,
     Resume,
     Send,
     ServerFrame,
@@ -52,7 +53,7 @@ __all__ = ["ChatSocket"]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asked:
     """A request that is being answered."""
 
@@ -60,6 +61,10 @@ class _Asked:
     """None: the client named no chat."""
     scope: anyio.CancelScope
     """Ends the sending of its reply."""
+    reply: Reply | None = None
+    """What is sent; None: it has not begun."""
+    is_aborted: bool = False
+    """The client has stopped it."""
 
 
 class ChatSocket:
@@ -127,11 +132,13 @@ class ChatSocket:
                 asked = self._open(frame)
                 self._note(frame)
                 tasks.start_soon(self._answer, frame, asked)
-            case Abort(request_id):
+            case Abort(request_id, leave):
                 # One that has ended meanwhile, or never was, is as well.
                 if request_id in self._asked:
                     self._note(frame)
-                    self._asked[request_id].scope.cancel()
+                    asked = self._asked[request_id]
+                    asked.is_aborted = not leave
+                    asked.scope.cancel()
             case _:
                 assert_never(frame)
 
@@ -163,7 +170,9 @@ class ChatSocket:
     async def _answer(self, frame: Send | Resume, asked: _Asked) -> None:
         try:
             with asked.scope:
-                await self._reply_to(frame)
+                await self._reply_to(frame, asked)
+            if asked.is_aborted and asked.reply is not None:
+                await self._stop(asked.reply)
         finally:
             del self._asked[frame.request_id]
         if self._conversations.turns.drain.has_begun and not self._asked:
@@ -173,11 +182,18 @@ class ChatSocket:
             # What began meanwhile was not told: it might have been this request's own.
             await self._look(asked.chat_id)
 
-    async def _reply_to(self, frame: Send | Resume) -> None:
+    async def _stop(self, reply: Reply) -> None:
+        """Stop a reply whose reader aborted it: a tab that is closed does not say so."""
+        try:
+            await self._conversations.stop_reply(reply, self._user)
+        except Exception as error:  # noqa: BLE001  # the edge: other requests must not suffer
+            logger.error("reply not stopped: %s", trace_of(error))  # noqa: TRY400
+
+    async def _reply_to(self, frame: Send | Resume, asked: _Asked) -> None:
         try:
             # An abort, or a tab that is closed, does not take back what was said.
             with anyio.CancelScope(shield=True):
-                reply = await self._begun(frame)
+                asked.reply = reply = await self._begun(frame)
             if reply is None:
                 await self._send(NoActive(frame.request_id))
             else:
@@ -228,9 +244,9 @@ class ChatSocket:
                     begun = chunk.message_id
                 frames.append(ChunkFrame(request_id, sequence, chunk))
                 sequence += 1
-            if ended:
-                frames.append(Ended(request_id))
             await self._send(*frames)
+        reply.delivered()
+        await self._send(Ended(request_id))
 
     async def _send(self, *frames: ServerFrame) -> None:
         """Send frames; does not return if the client has left, or takes none for too long."""
@@ -248,7 +264,7 @@ class ChatSocket:
         match frame:
             case Active(chat_id):
                 self._tape(frame, chat_id, None)
-            case Pong():
+            case Pong() | Refused():
                 return
             case _:
                 asked = self._asked.get(frame.request_id)
@@ -263,7 +279,7 @@ class ChatSocket:
 
     async def _watch(self, chat_id: ChatId, reply: Reply | None) -> None:
         """Tell the client of turns in a chat that it did not ask for, from now on."""
-        if isinstance(reply, LoggedReply):
+        if isinstance(reply, LoggedReply | WaitingReply):
             self._known[chat_id] = reply.reply_id
         elif chat_id not in self._known:
             turn = await self._conversations.stores.turns.latest(chat_id)

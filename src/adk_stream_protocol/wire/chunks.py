@@ -54,6 +54,7 @@ __all__ = [
     "fit",
     "parse_chunk",
     "to_json",
+    "wire_name",
 ]
 
 FinishReason: TypeAlias = Literal[
@@ -65,7 +66,7 @@ ProviderMetadata: TypeAlias = Mapping[str, JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class StartChunk:
-    """The reply begins; the same `message_id` again continues that message."""
+    """The reply begins; the same message id again continues that message."""
 
     type: ClassVar[str] = "start"
     message_id: str | None = None
@@ -83,7 +84,7 @@ class FinishChunk:
 
 @dataclass(frozen=True, slots=True)
 class AbortChunk:
-    """The reply was stopped. `reason` is newer than 6.0.0, so `fit` drops it for v6."""
+    """The reply was stopped. `reason` is newer than 6.0.0 and not sent to v6."""
 
     type: ClassVar[str] = "abort"
     reason: str | None = None
@@ -310,7 +311,7 @@ class ToolInputErrorChunk:
 
 @dataclass(frozen=True, slots=True)
 class ToolApprovalRequestChunk:
-    """The call waits for a person. `reason` and `is_automatic` are v7's."""
+    """The call waits for a person. The reason, and that it was automatic, only v7 is told."""
 
     type: ClassVar[str] = "tool-approval-request"
     approval_id: str
@@ -405,7 +406,8 @@ class _Field:
     """What stands before its value in JSON."""
 
 
-def _camel(name: str) -> str:
+def wire_name(name: str) -> str:
+    """Return the name under which a field of a chunk or of a data part is written."""
     head, *tail = name.split("_")
     return head + "".join(word.capitalize() for word in tail)
 
@@ -414,7 +416,7 @@ def _fields_of(kind: type[Chunk]) -> tuple[_Field, ...]:
     return tuple(
         _Field(field.name, key, field.default is dataclasses.MISSING, lead=f',"{key}":')
         for field in dataclasses.fields(kind)
-        for key in [_camel(field.name)]
+        for key in [wire_name(field.name)]
         if not (kind is DataChunk and field.name == "name")
     )
 
@@ -489,11 +491,18 @@ def parse_chunk(value: JsonObject) -> Chunk:
     return cast("Callable[..., Chunk]", kind)(**arguments)
 
 
-_ONLY_V7 = (ResetStepChunk, CustomChunk, SteeringMessageChunk, ToolApprovalResponseChunk)
+_ONLY_V7 = (ResetStepChunk, CustomChunk, ToolApprovalResponseChunk)
 
 EVERYBODYS: Final = frozenset(get_args(Chunk)) - {
     *_ONLY_V7,
-    *(ReasoningFileChunk, AbortChunk, FinishChunk, TextEndChunk, ToolApprovalRequestChunk),
+    *(
+        SteeringMessageChunk,
+        ReasoningFileChunk,
+        AbortChunk,
+        FinishChunk,
+        TextEndChunk,
+        ToolApprovalRequestChunk,
+    ),
 }
 """The kinds that every client accepts as they are."""
 
@@ -506,9 +515,15 @@ def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
     """
     if sdk == 7 or type(chunk) in EVERYBODYS:
         return chunk
-    if isinstance(chunk, _ONLY_V7):
-        return None
+    return None if isinstance(chunk, _ONLY_V7) else _fit_for_all(chunk)
+
+
+def _fit_for_all(chunk: Chunk) -> Chunk:
+    """Return a chunk that not every client accepts in the form that all do."""
     match chunk:
+        case SteeringMessageChunk():
+            # v6 has no word for it.
+            return DataChunk("adk-steering", {"parts": chunk.parts}, id=chunk.id)
         case ReasoningFileChunk(url=url, media_type=media_type):
             return FileChunk(url=url, media_type=media_type)
         case AbortChunk():
@@ -516,8 +531,7 @@ def fit(chunk: Chunk, sdk: SdkVersion) -> Chunk | None:
         case FinishChunk(finish_reason="interrupted"):
             return dataclasses.replace(chunk, finish_reason="other")
         case TextEndChunk():
-            return chunk if chunk.citations is None else dataclasses.replace(chunk, citations=None)
+            return dataclasses.replace(chunk, citations=None)
         case ToolApprovalRequestChunk():
             return ToolApprovalRequestChunk(chunk.approval_id, chunk.tool_call_id)
-        case _:
-            return chunk
+    return chunk

@@ -21,6 +21,7 @@ from adk_stream_protocol.wire.frames import (
     Abort,
     Active,
     Audio,
+    AudioControl,
     ChatFrame,
     ChunkFrame,
     Ended,
@@ -30,6 +31,7 @@ from adk_stream_protocol.wire.frames import (
     NoActive,
     Ping,
     Pong,
+    Refused,
     Resume,
     Send,
     ServerFrame,
@@ -40,6 +42,7 @@ from adk_stream_protocol.wire.requests import parse_chat_id, parse_request
 from adk_stream_protocol.wire.values import (
     JsonObject,
     JsonValue,
+    as_object,
     as_text,
     dumps,
     parse_json,
@@ -120,7 +123,7 @@ class AiSdkDialect:
                 return dumps({"type": "error", "requestId": request_id, "errorText": error})
             case Active(chat_id):
                 return dumps({"type": "active", "requestId": NOBODY, "id": chat_id})
-            case Pong():
+            case Pong() | Refused():
                 return None
             case _:
                 assert_never(frame)
@@ -136,7 +139,7 @@ class AiSdkDialect:
     def _parsed(self, kind: str, request_id: RequestId, frame: JsonObject) -> ChatFrame:
         match kind:
             case "abort":
-                return Abort(request_id)
+                return Abort(request_id, leave=frame.get("leave") is True)
             case "resume":
                 if frame.get("lastSequence") is not None:
                     # The numbers of another request's reply mean nothing here: it may have begun
@@ -148,19 +151,28 @@ class AiSdkDialect:
                 return Resume(request_id, parse_chat_id(_text_of(frame, "id", request_id)))
             case "send":
                 _text_of(frame, "id", request_id)
-                return Send(request_id, parse_request(frame))
+                # What a POST has beside the messages, a frame has in an object of its own.
+                return Send(request_id, parse_request({**as_object(frame.get("body")), **frame}))
             case _:
                 raise BadFrame('"type" must be "send", "resume" or "abort".', request_id=request_id)
 
 
+_MESSAGE_HEAD: Final = re.compile(r'\s*\{\s*"type"\s*:\s*"message"')
+"""How every message of the first clients begins."""
+
 _VERSION: Final = "1.0"
+_ABOUT_FRAME: Final = frozenset({"type", "version", "timestamp"})
+"""What a frame says of itself; in one without `data`, all else is the data."""
 _MOST_AUDIO: Final = 64 * 1024
 _MOST_SAMPLES: Final = 192_000
 
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeDialect:
-    """`{"type", "version": "1.0", "data"}` in, the text of an event stream out."""
+    """`{"type", "version": "1.0", "data"}` in, the text of an event stream out.
+
+    The fields of `data` may also stand in the frame itself: later clients write it flat.
+    """
 
     max_depth: int = 32
     """How deep a frame's JSON may nest."""
@@ -173,18 +185,17 @@ class EnvelopeDialect:
             raise BadFrame(
                 f'This server speaks version "{_VERSION}", not {named}.', code="bad_version"
             )
-        data = frame.get("data", {})
-        if not isinstance(data, Mapping):
-            raise BadFrame('"data" must be an object.')
+        kind = _text_of(frame, "type")
         try:
-            return self._parsed(_text_of(frame, "type"), data)
+            return self._parsed(kind, _data(frame), frame.get("timestamp"))
         except BadFrame:
             raise
         except BadRequest as error:
             raise BadFrame(error.message, code=error.code) from error
 
     def request_of(self, text: str) -> RequestId | None:
-        return UNNUMBERED
+        """Return the one request there is, if a frame is a message; None: it asks for no turn."""
+        return UNNUMBERED if _MESSAGE_HEAD.match(text) else None
 
     def render(self, frame: ServerFrame) -> str | None:
         match frame:
@@ -194,14 +205,19 @@ class EnvelopeDialect:
                 return "data: [DONE]\n\n"
             case Failed(_, error):
                 return f"data: {encode(ErrorChunk(error))}\n\n"
-            case Pong():
-                return dumps({"type": "pong", "version": _VERSION})
+            case Pong(timestamp):
+                told = {} if timestamp is None else {"timestamp": timestamp}
+                return dumps({"type": "pong", "version": _VERSION, **told})
+            case Refused(text, code, call_id):
+                about = {"code": code, "message": text, "toolCallId": call_id}
+                named = {name: value for name, value in about.items() if value}
+                return dumps({"type": "refused", "version": _VERSION, **named})
             case Started() | NoActive() | Active():
                 return None
             case _:
                 assert_never(frame)
 
-    def _parsed(self, kind: str, data: JsonObject) -> EnvelopeFrame:
+    def _parsed(self, kind: str, data: JsonObject, timestamp: JsonValue) -> EnvelopeFrame:
         match kind:
             case "message":
                 return Send(UNNUMBERED, parse_request(data))
@@ -210,13 +226,41 @@ class EnvelopeDialect:
             case "interrupt":
                 return Interrupt()
             case "ping":
-                return Ping()
+                return Ping(_moment(data.get("timestamp", timestamp)))
             case "audio_chunk":
                 return _audio(data)
+            case "audio_control":
+                return _audio_control(data)
             case _:
                 raise BadFrame(
-                    '"type" must be "message", "tool_result", "interrupt", "ping" or "audio_chunk".'
+                    '"type" must be "message", "tool_result", "interrupt", "ping", "audio_chunk" '
+                    'or "audio_control".'
                 )
+
+
+def _data(frame: JsonObject) -> JsonObject:
+    """Return what a frame carries, in its `data` or beside its type."""
+    if "data" not in frame:
+        return {name: value for name, value in frame.items() if name not in _ABOUT_FRAME}
+    data = frame["data"]
+    if not isinstance(data, Mapping):
+        raise BadFrame('"data" must be an object.')
+    return data
+
+
+def _moment(value: JsonValue) -> float | None:
+    """Return a client's time as it gave it; None: it gave none."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _audio_control(data: JsonObject) -> AudioControl:
+    match data.get("action"):
+        case "start":
+            return AudioControl("start")
+        case "stop":
+            return AudioControl("stop")
+        case _:
+            raise BadFrame('"action" of an "audio_control" must be "start" or "stop".')
 
 
 def _tool_result(data: JsonObject) -> ToolResult:

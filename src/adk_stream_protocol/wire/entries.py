@@ -70,6 +70,8 @@ class CallAnswered:
     reason: str | None = None
     approval: bool = True
     """False: there was nothing to approve."""
+    was_approved: bool = False
+    """It was approved, and then expired or was cancelled."""
     kind: HeldKind = "tool"
     output: JsonValue = None
     """The person's reply, where ADK asked a question: no tool will give it as a result."""

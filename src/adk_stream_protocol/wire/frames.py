@@ -7,7 +7,7 @@ requests leaves it empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from adk_stream_protocol.identifiers import ChatId, RequestId
 from adk_stream_protocol.wire.chunks import Chunk
@@ -20,6 +20,7 @@ __all__ = [
     "Abort",
     "Active",
     "Audio",
+    "AudioControl",
     "ChatFrame",
     "ChunkFrame",
     "Ended",
@@ -29,6 +30,7 @@ __all__ = [
     "NoActive",
     "Ping",
     "Pong",
+    "Refused",
     "Resume",
     "Send",
     "ServerFrame",
@@ -62,9 +64,11 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Send no more of a request's reply; the reply itself goes on."""
+    """Stop a request's reply, and send no more of it."""
 
     request_id: RequestId
+    leave: bool = False
+    """Whether the reply itself goes on, and is only not listened to any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,9 @@ class Interrupt:
 class Ping:
     """Say that you are there."""
 
+    timestamp: float | None = None
+    """What the client calls this moment; None: it did not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Audio:
@@ -97,10 +104,17 @@ class Audio:
     bit_depth: int
 
 
+@dataclass(frozen=True, slots=True)
+class AudioControl:
+    """The microphone was turned on, or off: push-to-talk."""
+
+    action: Literal["start", "stop"]
+
+
 ChatFrame: TypeAlias = Send | Resume | Abort
 """What a client of the AI SDK says."""
 
-EnvelopeFrame: TypeAlias = Send | ToolResult | Interrupt | Ping | Audio
+EnvelopeFrame: TypeAlias = Send | ToolResult | Interrupt | Ping | Audio | AudioControl
 """What a client of the envelope says."""
 
 
@@ -154,5 +168,19 @@ class Active:
 class Pong:
     """The answer to a ping."""
 
+    timestamp: float | None = None
+    """As the ping had it."""
 
-ServerFrame: TypeAlias = Started | ChunkFrame | Ended | Failed | NoActive | Active | Pong
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What the client said is not done; whatever runs or waits goes on."""
+
+    text: str
+    code: str = ""
+    """Empty: it is not known."""
+    call_id: str = ""
+    """The call that a refused `ToolResult` names; empty: it was something else."""
+
+
+ServerFrame: TypeAlias = Started | ChunkFrame | Ended | Failed | NoActive | Active | Pong | Refused

@@ -47,6 +47,8 @@ class UIMessage:
         if self.metadata is not None:
             written["metadata"] = self.metadata
         written["parts"] = cast("JsonValue", self.parts)
+        if self.content:
+            written["content"] = self.content
         return written
 
     @property

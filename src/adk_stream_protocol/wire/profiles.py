@@ -29,6 +29,7 @@ from adk_stream_protocol.wire.chunks import (
     ToolOutputErrorChunk,
     fit,
 )
+from adk_stream_protocol.wire.data_parts import ApprovalData
 from adk_stream_protocol.wire.entries import (
     AnswersStep,
     CallAnswered,
@@ -57,7 +58,12 @@ QUESTION_TOOL = "adk_request_input"
 DENIED_TEXT = "User denied execution"
 POLICY_TEXT = "Denied by policy; no person was asked."
 EXPIRED_TEXT = "No decision came in time; the call was not run."
+NO_OUTPUT_TEXT = "The browser gave no output in time; whether it ran the call is not known."
+NO_REPLY_TEXT = "No reply came in time."
 CANCELLED_TEXT = "The call was cancelled before a decision; it was not run."
+NOT_RUN_TEXT = "The call was cancelled before it ran."
+NOT_DONE_TEXT = "The call was cancelled before the browser gave its output."
+NOT_REPLIED_TEXT = "The question was cancelled before a reply came."
 
 
 _AS_THEY_ARE: Final[Mapping[Profile, frozenset[type[Chunk]]]] = {
@@ -67,6 +73,10 @@ _AS_THEY_ARE: Final[Mapping[Profile, frozenset[type[Chunk]]]] = {
 """What every reader of a profile gets as it was written: nearly all there is."""
 
 
+_TO_DECIDE: Final = ("title", "risk", "expiresAt", "step", "approvedBy", "ui")
+"""What of a call's card a confirmation shows, beside its hint: this profile has no card."""
+
+
 def outcome_text(answered: CallAnswered) -> str:
     """Return why a call that was not approved did not run."""
     match answered.outcome:
@@ -74,12 +84,24 @@ def outcome_text(answered: CallAnswered) -> str:
             return POLICY_TEXT
         case "denied":
             return f"{DENIED_TEXT}: {answered.reason}" if answered.reason else DENIED_TEXT
-        case "expired":
-            return EXPIRED_TEXT
-        case "cancelled":
-            return CANCELLED_TEXT
+        case "expired" | "cancelled":
+            expired, cancelled = _awaited_texts(answered)
+            return expired if answered.outcome == "expired" else cancelled
         case "approved":
             return ""
+
+
+def _awaited_texts(answered: CallAnswered) -> tuple[str, str]:
+    """Return what to say of a call that expired, or was cancelled: by what it waited for."""
+    if answered.approval and not answered.was_approved:
+        return EXPIRED_TEXT, CANCELLED_TEXT
+    match answered.kind:
+        case "browser":
+            return NO_OUTPUT_TEXT, NOT_DONE_TEXT
+        case "input" | "credential":
+            return NO_REPLY_TEXT, NOT_REPLIED_TEXT
+        case "tool":
+            return EXPIRED_TEXT, NOT_RUN_TEXT
 
 
 def _never(_tool_name: str) -> bool:
@@ -144,12 +166,14 @@ class Audience:
 
     def _answered(self, entry: CallAnswered) -> Iterator[Chunk]:
         approved = entry.outcome == "approved"
+        verdict = approved or entry.was_approved
+        is_decided = entry.was_approved or entry.outcome in _DECIDED
         if entry.automatic and self.sdk == 7:
             # v6 has no word for it: its part would ask the person for a moment.
             yield ToolApprovalRequestChunk(entry.approval_id, entry.call_id, is_automatic=True)
-        if entry.approval and entry.outcome in _DECIDED and entry.own_verdict is not approved:
+        if entry.approval and is_decided and entry.own_verdict is not verdict:
             # Not if the reader decided it: its part may have an output already, which this hides.
-            yield ToolApprovalResponseChunk(entry.approval_id, approved, entry.reason)
+            yield ToolApprovalResponseChunk(entry.approval_id, verdict, entry.reason)
         if entry.approval:
             yield _card(entry)
         # A client's helpers send the other answers only while its part says that it was answered.
@@ -241,15 +265,16 @@ class Audience:
 
 def _card(entry: CallHeld | CallAnswered | CallFinished) -> DataChunk:
     # What the approval chunk cannot carry for strict clients; same id, so it updates in place.
-    return DataChunk("approval", dict(entry.card), id=entry.approval_id)
+    return DataChunk(ApprovalData.name, dict(entry.card), id=entry.approval_id)
 
 
 def _confirmed(entry: CallAnswered) -> Iterator[Chunk]:
     # Of what a policy decided, this profile shows just the outcome.
     if entry.approval and not entry.automatic:
-        output: dict[str, JsonValue] = {"confirmed": entry.outcome == "approved"}
+        approved = entry.outcome == "approved" or entry.was_approved
+        output: dict[str, JsonValue] = {"confirmed": approved}
         if entry.outcome not in _DECIDED:
-            # Nobody said no.
+            # Nobody said no; and somebody may have said yes before.
             output["outcome"] = entry.outcome
         yield ToolOutputAvailableChunk(entry.approval_id, output)
     if entry.outcome != "approved":
@@ -260,6 +285,7 @@ def _confirmation(held: CallHeld, *, is_answered: bool = False) -> Iterator[Chun
     confirmation: dict[str, JsonValue] = {"hint": held.hint, "confirmed": False}
     if held.payload is not None:
         confirmation["payload"] = held.payload
+    confirmation |= {name: held.card[name] for name in _TO_DECIDE if held.card.get(name)}
     asked: JsonValue = {
         "originalFunctionCall": {"id": held.call_id, "name": held.tool_name, "args": held.input},
         "toolConfirmation": confirmation,

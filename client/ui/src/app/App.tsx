@@ -9,7 +9,7 @@ import { PageTransport } from '../chat/route.ts';
 import { Inspector } from '../inspector/Inspector.tsx';
 import { Replay } from '../inspector/Replay.tsx';
 import { followTape, recorder } from '../inspector/tape.ts';
-import { useSeen, useWatch } from '../server/watch.ts';
+import { infoOf, useSeen, useWatch } from '../server/watch.ts';
 import { useTexts } from '../texts/index.ts';
 import { useChatId } from './address.ts';
 import { Choice } from './Choice.tsx';
@@ -26,7 +26,7 @@ export function App() {
   const t = useTexts();
   const prefs = usePrefs();
   const chatId = useChatId();
-  const { chats } = useSeen();
+  const seen = useSeen();
   const [isSideOpen, setSideOpen] = useState(false);
   const [isInboxOpen, setInboxOpen] = useState(false);
   const [isInspectorOpen, setInspectorOpen] = useState(false);
@@ -47,7 +47,7 @@ export function App() {
     if (prefs.theme === 'system') delete root.dataset.theme;
     else root.dataset.theme = prefs.theme;
   }, [prefs.language, prefs.theme]);
-  const title = plain(chats?.find(({ id }) => id === chatId)?.title ?? '') || t.newChat;
+  const title = plain(infoOf(seen, chatId)?.title ?? '') || t.newChat;
   useEffect(() => {
     document.title = `${title} · adk-stream`;
   }, [title]);

@@ -1,12 +1,13 @@
-import { Inbox, MessageSquarePlus, Trash2 } from 'lucide-react';
+import { Inbox, MessageSquarePlus } from 'lucide-react';
 import { useState } from 'react';
 
-import { plain } from '../approvals/visible.ts';
-import { deleteChat, type ChatInfo } from '../server/api.ts';
-import { lookNow, useSeen } from '../server/watch.ts';
+import type { ChatInfo } from '../server/api.ts';
+import { showArchive, showOlderChats, useSeen } from '../server/watch.ts';
 import { useTexts } from '../texts/index.ts';
-import { addressOf, openNewChat } from './address.ts';
-import { Dialog } from './Dialog.tsx';
+import { openNewChat } from './address.ts';
+import { ChangeChat } from './ChangeChat.tsx';
+import { ChatList } from './ChatList.tsx';
+import { DeleteChat } from './DeleteChat.tsx';
 import { SettingsMenu } from './SettingsMenu.tsx';
 
 interface Props {
@@ -18,23 +19,11 @@ interface Props {
 
 export function Sidebar({ chatId, onInbox, onLeave }: Props) {
   const t = useTexts();
-  const { chats, pending } = useSeen();
+  const { chats, hasOlderChats, archived, pending } = useSeen();
+  const [changing, setChanging] = useState<ChatInfo>();
   const [leaving, setLeaving] = useState<ChatInfo>();
-  const [fault, setFault] = useState('');
-  const waiting = new Set(pending?.map(approval => approval.chatId));
   const count = pending?.length ?? 0;
-
-  const remove = async ({ id }: ChatInfo) => {
-    setFault('');
-    try {
-      await deleteChat(id);
-      setLeaving(undefined);
-      if (id === chatId) openNewChat();
-    } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
-    }
-    await lookNow();
-  };
+  const rows = { chatId, onLeave, onChange: setChanging, onDelete: setLeaving };
 
   return (
     <nav className="side" aria-label={t.chats}>
@@ -61,50 +50,24 @@ export function Sidebar({ chatId, onInbox, onLeave }: Props) {
         )}
       </button>
       <h2>{t.chats}</h2>
-      {chats?.length === 0 && <p className="about">{t.noChats}</p>}
-      <ul className="chats">
-        {chats?.map(chat => {
-          const title = plain(chat.title) || t.untitled;
-          return (
-            <li key={chat.id} className={chat.id === chatId ? 'here' : undefined}>
-              <a
-                href={addressOf(chat.id)}
-                title={title}
-                aria-current={chat.id === chatId ? 'page' : undefined}
-                onClick={onLeave}
-              >
-                {waiting.has(chat.id) && <span className="dot" role="img" aria-label={t.needsApproval} />}
-                {title}
-              </a>
-              <button type="button" className="icon small" onClick={() => {
-                  setFault('');
-                  setLeaving(chat);
-                }}>
-                <Trash2 aria-hidden />
-                <span className="unseen">{t.deleteChat(title)}</span>
-              </button>
-            </li>
-          );
-        })}
-      </ul>
+      <div className="chats">
+        {chats?.length === 0 && <p className="about">{t.noChats}</p>}
+        <ChatList chats={chats} {...rows} />
+        {hasOlderChats && (
+          <button type="button" className="row" onClick={showOlderChats}>
+            {t.olderChats}
+          </button>
+        )}
+        <details onToggle={event => showArchive(event.currentTarget.open)}>
+          <summary>{t.archive}</summary>
+          {archived?.length === 0 && <p className="about">{t.archiveEmpty}</p>}
+          <ChatList chats={archived} {...rows} />
+        </details>
+      </div>
       <SettingsMenu />
+      {changing && <ChangeChat chat={changing} onClose={() => setChanging(undefined)} />}
       {leaving && (
-        <Dialog title={t.deleteAsk(plain(leaving.title) || t.untitled)} onClose={() => setLeaving(undefined)}>
-          <p>{t.deleteTold}</p>
-          {fault && (
-            <p className="fault" role="alert">
-              {fault}
-            </p>
-          )}
-          <div className="buttons">
-            <button type="button" onClick={() => setLeaving(undefined)}>
-              {t.cancel}
-            </button>
-            <button type="button" className="danger" onClick={() => void remove(leaving)}>
-              {t.delete}
-            </button>
-          </div>
-        </Dialog>
+        <DeleteChat chat={leaving} isOpen={leaving.id === chatId} onClose={() => setLeaving(undefined)} />
       )}
     </nav>
   );

@@ -1,18 +1,52 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 
 import { addressOf, newId } from '../app/address.ts';
 import { Dialog } from '../app/Dialog.tsx';
+import { currentPrefs } from '../app/prefs.ts';
 import { recorder } from '../inspector/tape.ts';
-import { decide, type Approval, type Verdict } from '../server/api.ts';
-import { lookNow, useSeen } from '../server/watch.ts';
+import { chat, decide, type Approval, type ChatInfo, type Verdict } from '../server/api.ts';
+import { infoOf, lookNow, noteChat, useSeen } from '../server/watch.ts';
 import { useTexts, type Texts } from '../texts/index.ts';
 import { ApprovalCard } from './ApprovalCard.tsx';
 import { plain, visible } from './visible.ts';
 
+/** Finds out about chats that are in no list: old or archived ones, and those of others. */
+function useChatsOf(pending: Approval[]): void {
+  const seen = useSeen();
+  const unknown = pending.find(({ chatId }) => infoOf(seen, chatId) === undefined)?.chatId;
+  useEffect(() => {
+    if (unknown === undefined) return;
+    // One that cannot be asked for now is asked for again with the next look.
+    chat(unknown, currentPrefs().profile).then(
+      found => noteChat(unknown, found),
+      () => {},
+    );
+  }, [unknown, seen.looks]);
+}
+
+interface LinkProps {
+  /** Null: it is somebody else's chat; undefined: that is not known yet. */
+  info: ChatInfo | null | undefined;
+  owner: string;
+  onOpen: () => void;
+}
+
+function ChatLink({ info, owner, onOpen }: LinkProps) {
+  const t = useTexts();
+  if (!info) return t.askedBy(visible(owner));
+  return (
+    <a href={addressOf(info.id)} onClick={onOpen}>
+      {t.openChat}: {plain(info.title) || t.untitled}
+    </a>
+  );
+}
+
 /** Everything that waits for a decision, in all chats, as it comes and goes. */
 export function Inbox({ onClose }: { onClose: () => void }) {
   const t = useTexts();
-  const { chats, pending = [] } = useSeen();
+  const seen = useSeen();
+  const { pending = [] } = seen;
+  useChatsOf(pending);
   const [told, setTold] = useState('');
 
   const settle = async (approval: Approval, verdict: Verdict) => {
@@ -43,13 +77,7 @@ export function Inbox({ onClose }: { onClose: () => void }) {
               decide={verdict => settle(approval, verdict)}
             />
             <p className="about">
-              {chats?.some(({ id }) => id === approval.chatId) ? (
-                <a href={addressOf(approval.chatId)} onClick={onClose}>
-                  {t.openChat}: {plain(chats.find(({ id }) => id === approval.chatId)?.title ?? '') || t.untitled}
-                </a>
-              ) : (
-                t.askedBy(visible(approval.owner))
-              )}
+              <ChatLink info={infoOf(seen, approval.chatId)} owner={approval.owner} onOpen={onClose} />
             </p>
           </li>
         ))}

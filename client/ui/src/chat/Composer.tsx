@@ -62,7 +62,8 @@ export function Composer({ draft, setDraft, isBusy, isStopping, onSend, onStop, 
       className={isOver ? 'composer over' : 'composer'}
       onSubmit={event => {
         event.preventDefault();
-        if (!isEmpty && !isBusy) onSend();
+        // While an answer runs, too: it is interrupted.
+        if (!isEmpty) onSend();
       }}
       onDragOver={event => {
         event.preventDefault();
@@ -134,7 +135,7 @@ export function Composer({ draft, setDraft, isBusy, isStopping, onSend, onStop, 
           }}
         />
         {children}
-        {isBusy ? (
+        {isBusy && isEmpty ? (
           <button type="button" className="send" title={t.stop} disabled={isStopping} onClick={onStop}>
             <Square aria-hidden />
             <span className="unseen">{isStopping ? t.stopping : t.stop}</span>

@@ -10,7 +10,7 @@ import { isInAddress, keepInAddress, newId } from '../app/address.ts';
 import { currentPrefs, usePrefs } from '../app/prefs.ts';
 import { recorder } from '../inspector/tape.ts';
 import * as api from '../server/api.ts';
-import { lookNow, useSeen } from '../server/watch.ts';
+import { lookNow, noteChat, useSeen } from '../server/watch.ts';
 import { useTexts } from '../texts/index.ts';
 import { asksOf, isAnswering } from './asked.ts';
 import { useElsewhere } from './elsewhere.ts';
@@ -133,6 +133,7 @@ export function useConversation({ chatId, transport, tools, onUnsent, active }: 
     try {
       // A chat that nothing was said in is not there: the server need not be asked.
       const found = isInAddress() ? await api.chat(chatId, currentPrefs().profile) : null;
+      if (found !== null) noteChat(chatId, found);
       if (mine !== loading.current) return;
       setLost(false);
       setLoading(false);

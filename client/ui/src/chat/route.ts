@@ -10,6 +10,7 @@ import {
 import { DefaultChatTransport, type ChatTransport, type UIMessage } from 'ai';
 
 import { currentPrefs, type Mode, type Profile } from '../app/prefs.ts';
+import { fetchReply } from '../server/api.ts';
 
 type Send = Parameters<ChatTransport<UIMessage>['sendMessages']>[0];
 type Resume = Parameters<ChatTransport<UIMessage>['reconnectToStream']>[0];
@@ -25,6 +26,7 @@ function newest({ messages, messageId }: { messages: UIMessage[]; messageId?: st
 const overHttp = (api: string) =>
   new DefaultChatTransport<UIMessage>({
     api,
+    fetch: fetchReply,
     prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
       body: { id, messages: newest({ messages, messageId }), trigger, messageId },
     }),
@@ -48,6 +50,8 @@ export class PageTransport implements ChatTransport<UIMessage> {
         new SocketChatTransport({
           url,
           onActive,
+          // Another chat is shown: its reply goes on. The Stop button calls the route.
+          onAbort: 'leave',
           prepareSendMessagesRequest: request => ({ messages: newest(request) }),
         }),
       );

@@ -9,6 +9,13 @@ export interface ChatInfo {
   title: string;
   createdAt: string;
   updatedAt: string;
+  archived: boolean;
+}
+
+/** What may be changed of a chat; a title that is null is the one it began with. */
+export interface ChatChange {
+  title?: string | null;
+  archived?: boolean;
 }
 
 export interface ChatRecord extends ChatInfo {
@@ -113,18 +120,35 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
     throw new Unreachable('The server does not answer.');
   }
   if (response.ok) return response;
-  // A proxy answers for a server that is not there.
-  if ([502, 503, 504].includes(response.status)) throw new Unreachable('The server does not answer.');
-  throw refusalOf(response.status, await response.text());
+  throw await refusalOf(response);
 }
 
-/** Reads the body of an error. */
-export function refusalOf(status: number, body: string): Refusal {
+/** Is `fetch` for transports, which keep nothing of a refusal but its text. */
+export const fetchReply: typeof fetch = async (input, init) => {
+  const response = await fetch(input, init);
+  if (response.ok) return response;
+  throw await refusalOf(response);
+};
+
+/** Reads what a response that is not ok means: its code and id are in headers, on every route. */
+export async function refusalOf(response: Response): Promise<Refusal | Unreachable> {
+  const { status, headers } = response;
+  // A proxy answers for a server that is not there.
+  if ([502, 503, 504].includes(status)) return new Unreachable('The server does not answer.');
+  const code = headers.get('x-adk-stream-error');
+  if (code === null) return new Refusal(`The server answered ${status}.`, status, undefined, undefined);
+  const text = messageOf(await response.text());
+  const id = headers.get('x-adk-stream-error-id') ?? undefined;
+  // Where the server is to blame, its message names the id itself.
+  return new Refusal(text, status, code, id !== undefined && text.includes(id) ? undefined : id);
+}
+
+/** Reads the body of an error: chat routes send the message alone, the others JSON. */
+function messageOf(body: string): string {
   try {
-    const { error } = JSON.parse(body) as { error: { message: string; code: string; id: string } };
-    return new Refusal(error.message, status, error.code, error.id);
+    return (JSON.parse(body) as { error: { message: string } }).error.message;
   } catch {
-    return new Refusal(`The server answered ${status}.`, status, undefined, undefined);
+    return body;
   }
 }
 
@@ -137,8 +161,23 @@ const posted = (body: unknown): RequestInit => ({
   body: JSON.stringify(body),
 });
 
-export const chats = async (): Promise<ChatInfo[]> =>
-  (await json<{ chats: ChatInfo[] }>(call('api/chats'))).chats;
+/** Returns the first pages of the list, newest first, and whether there are more. */
+export async function chats(pages: number, archived: boolean): Promise<{ chats: ChatInfo[]; hasMore: boolean }> {
+  const found: ChatInfo[] = [];
+  let next: string | undefined;
+  do {
+    const query = new URLSearchParams({
+      ...(archived && { archived: 'true' }),
+      ...(next !== undefined && { cursor: next }),
+    });
+    const path = query.size > 0 ? `api/chats?${query}` : 'api/chats';
+    const page = await json<{ chats: ChatInfo[]; nextCursor?: string }>(call(path));
+    found.push(...page.chats);
+    next = page.nextCursor;
+    pages -= 1;
+  } while (next !== undefined && pages > 0);
+  return { chats: found, hasMore: next !== undefined };
+}
 
 /** Returns a chat as the server has it; null: nothing was said in it yet. */
 export async function chat(id: string, profile: Profile): Promise<ChatRecord | null> {
@@ -149,6 +188,9 @@ export async function chat(id: string, profile: Profile): Promise<ChatRecord | n
     throw error;
   }
 }
+
+export const changeChat = (id: string, change: ChatChange): Promise<ChatInfo> =>
+  json<ChatInfo>(call(chatPath(id), { ...posted(change), method: 'PATCH' }));
 
 export const deleteChat = async (id: string): Promise<void> => {
   await call(chatPath(id), { method: 'DELETE' });
@@ -168,10 +210,9 @@ export async function decide(id: string, verdict: Verdict, decisionId: string): 
     throw new Unreachable('The server does not answer.');
   });
   if (response.ok) return response.json() as Promise<Approval>;
-  const body = await response.text();
-  const told = response.status === 409 ? (JSON.parse(body) as Partial<Approval>) : {};
+  const told = response.status === 409 ? ((await response.clone().json()) as Partial<Approval>) : {};
   if (told.status !== undefined) return told as Approval;
-  throw refusalOf(response.status, body);
+  throw await refusalOf(response);
 }
 
 export const stop = async (id: string, profile: Profile): Promise<void> => {

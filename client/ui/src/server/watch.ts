@@ -6,8 +6,14 @@ import { useEffect, useSyncExternalStore } from 'react';
 import { chats, pendingApprovals, Refusal, type Approval, type ChatInfo } from './api.ts';
 
 export interface Seen {
-  /** Undefined until the first look succeeded. */
+  /** The newest ones. Undefined until the first look succeeded. */
   chats: ChatInfo[] | undefined;
+  /** Whether there are older ones than these. */
+  hasOlderChats: boolean;
+  /** Undefined until somebody looks into the archive. */
+  archived: ChatInfo[] | undefined;
+  /** Chats that were met elsewhere than in the lists, by id; null: there is none, or it is another's. */
+  met: Readonly<Record<string, ChatInfo | null>>;
   pending: Approval[] | undefined;
   /** False while the server does not answer. */
   isReachable: boolean;
@@ -15,10 +21,24 @@ export interface Seen {
   looks: number;
 }
 
+// More than anybody reads through; older ones are found by their addresses.
+const ARCHIVE_PAGES = 10;
+
 const EVERY = 2500;
 const EVERY_WHILE_LOST = 1000;
 
-let seen: Seen = { chats: undefined, pending: undefined, isReachable: true, looks: 0 };
+let seen: Seen = {
+  chats: undefined,
+  hasOlderChats: false,
+  archived: undefined,
+  met: {},
+  pending: undefined,
+  isReachable: true,
+  looks: 0,
+};
+// How much of the lists is looked at.
+let pages = 1;
+let isArchiveOpen = false;
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let looking: Promise<void> | undefined;
@@ -35,9 +55,15 @@ const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.str
 async function look(): Promise<void> {
   clearTimeout(timer);
   try {
-    const [nowChats, nowPending] = await Promise.all([chats(), pendingApprovals()]);
+    const [listed, archived, nowPending] = await Promise.all([
+      chats(pages, false),
+      isArchiveOpen ? chats(ARCHIVE_PAGES, true) : undefined,
+      pendingApprovals(),
+    ]);
     set({
-      chats: same(seen.chats, nowChats) ? seen.chats : nowChats,
+      chats: same(seen.chats, listed.chats) ? seen.chats : listed.chats,
+      hasOlderChats: listed.hasMore,
+      archived: archived === undefined || same(seen.archived, archived.chats) ? seen.archived : archived.chats,
       pending: same(seen.pending, nowPending) ? seen.pending : nowPending,
       isReachable: true,
       looks: seen.looks + 1,
@@ -66,6 +92,35 @@ export function lookNow(): Promise<void> {
     looking = undefined;
   });
   return looking;
+}
+
+/** Looks further back from now on. */
+export function showOlderChats(): void {
+  pages += 1;
+  void lookNow();
+}
+
+/** Looks at archived chats as well, or no longer. */
+export function showArchive(isShown: boolean): void {
+  isArchiveOpen = isShown;
+  if (isShown) void lookNow();
+}
+
+/** Notes a chat that may be in no list: it is old, archived, or somebody else's (null). */
+export function noteChat(id: string, info: ChatInfo | null): void {
+  let known: ChatInfo | null = null;
+  if (info !== null) {
+    // Without its messages, which a chat that was loaded has.
+    const { title, createdAt, updatedAt, archived } = info;
+    known = { id, title, createdAt, updatedAt, archived };
+  }
+  if (!same(seen.met[id], known)) set({ met: { ...seen.met, [id]: known } });
+}
+
+/** Returns what is known of a chat; null: it is not this user's; undefined: nothing is known yet. */
+export function infoOf({ chats, archived, met }: Seen, id: string): ChatInfo | null | undefined {
+  const isIt = (chat: ChatInfo) => chat.id === id;
+  return chats?.find(isIt) ?? archived?.find(isIt) ?? met[id];
 }
 
 /** Keeps looking while the page is shown. */

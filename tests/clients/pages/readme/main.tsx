@@ -1,0 +1,5 @@
+import { createRoot } from 'react-dom/client';
+
+import { Chat } from './Chat';
+
+createRoot(document.getElementById('page')!).render(<Chat />);
