@@ -125,11 +125,11 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         request: Request,
         sdk: Sdk = None,
         chat: CallerChat = None,
-        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        shown: Annotated[Profile, Query(alias="profile")] = profile,
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(shown or profile, sdk)
+        audience = service.audience(shown, sdk)
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
@@ -155,11 +155,11 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         request: Request,
         chat_id: str,
         sdk: Sdk = None,
-        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        shown: Annotated[Profile, Query(alias="profile")] = profile,
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(shown or profile, sdk)
+        audience = service.audience(shown, sdk)
         chat = parse_chat_id(chat_id)
         tape = service.tape()
         with taken(tape, Resume(UNNUMBERED, chat), chat):
