@@ -60,6 +60,9 @@ class _Lists:
     async def leave(self, reply_id: ReplyId) -> None:
         self._ended[reply_id].set()
 
+    async def written(self, reply_id: ReplyId) -> Sequence[Entry]:
+        return tuple(self._entries[reply_id])
+
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         await self._ended[reply_id].wait()
         return Batch(self._entries[reply_id][after:], ended=True)

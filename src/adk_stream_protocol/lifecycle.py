@@ -228,6 +228,12 @@ class HeldCall:
         return self.state is CallState.APPROVED and self.kind is not CallKind.TOOL
 
     @property
+    def awaits_browser(self) -> bool:
+        """Whether a person approved it, and the client now runs it."""
+        is_released = self.state is CallState.APPROVED and self.approval
+        return is_released and self.kind is CallKind.BROWSER
+
+    @property
     def is_deliverable(self) -> bool:
         """Whether the answer is complete and has not been given to ADK yet."""
         return self.delivered_in is None and not self.is_open

@@ -215,22 +215,45 @@ class _Reader:
 
 
 def _say(chat: RecordedChat, line: Line) -> None:
-    sent = line.fields.get("messages")
-    last = sent[-1] if isinstance(sent, Sequence) and not isinstance(sent, str) and sent else None
-    if last is None:
-        return
     try:
-        message = parse_message(last)
+        message = _last_message(line)
     except BadRequest as error:
         raise _bad(line, error) from None
+    if "parentId" in line.fields:
+        _take_back_after(chat, as_text(line.fields["parentId"]))
     named = as_text(line.fields.get("messageId"))
     if line.fields.get("trigger") == "regenerate-message":
         _take_back(chat, named or _last_reply(chat))
+        known = {named, *(known.id for known in chat.messages)}
+        if message is not None and message.role == "user" and message.id in known:
+            # Perhaps with another text.
+            _say_at_the_end(chat, message)
+    elif message is None:
+        return
     elif message.role == "assistant":
         _answer_calls(chat, message)
     else:
-        _take_back(chat, message.id)
-        chat.messages.append(message)
+        _say_at_the_end(chat, message)
+
+
+def _say_at_the_end(chat: RecordedChat, message: UIMessage) -> None:
+    _take_back(chat, message.id)
+    chat.messages.append(message)
+
+
+def _last_message(line: Line) -> UIMessage | None:
+    """Return the newest message of a request; None: it has none, and only names one."""
+    sent = line.fields.get("messages")
+    if not isinstance(sent, Sequence) or isinstance(sent, str) or not sent:
+        return None
+    return parse_message(sent[-1])
+
+
+def _take_back_after(chat: RecordedChat, parent_id: str) -> None:
+    """Forget what came after a message; without one, everything."""
+    ids = [message.id for message in chat.messages]
+    if not parent_id or parent_id in ids:
+        del chat.messages[ids.index(parent_id) + 1 if parent_id else 0 :]
 
 
 def _take_back(chat: RecordedChat, message_id: str) -> None:

@@ -417,6 +417,17 @@ class Turns(Protocol):
         """
         ...
 
+    async def forget_others(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        """Forget the requests of a chat but the one that a reply answers; idempotent."""
+        ...
+
+    async def note_read(self, turns: Collection[TurnRecord]) -> None:
+        """Record that the replies of turns that have ended were read to their end; idempotent.
+
+        The same request again then begins a turn of its own.
+        """
+        ...
+
     async def renew(self, replies: Collection[ReplyId]) -> Sequence[TurnRecord]:
         """Keep the chats that this process took for these replies, unless they lapsed.
 
@@ -558,6 +569,10 @@ class Log(Protocol):
 
     async def leave(self, reply_id: ReplyId) -> None:
         """Write no more of a reply that this process cannot end; its readers see `LOST`."""
+        ...
+
+    async def written(self, reply_id: ReplyId) -> Sequence[Entry]:
+        """Return what a reader can see by now, without waiting; nothing if there is no log."""
         ...
 
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:

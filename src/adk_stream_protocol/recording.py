@@ -30,6 +30,7 @@ from adk_stream_protocol.wire.frames import (
     ToolResult,
 )
 from adk_stream_protocol.wire.messages import UIMessage
+from adk_stream_protocol.wire.requests import ChatRequest
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, as_text, dumps
 
 __all__ = [
@@ -121,12 +122,7 @@ def _asked(
 ) -> tuple[str, JsonObject]:
     match said:
         case Send(_, request):
-            fields: dict[str, JsonValue] = {"trigger": request.trigger}
-            if request.message_id is not None:
-                fields["messageId"] = request.message_id
-            # The history before it is in earlier lines.
-            fields["messages"] = [_message(message) for message in request.messages[-1:]]
-            return "send", fields
+            return "send", _request(request)
         case Resume():
             return "resume", {}
         case Abort():
@@ -140,6 +136,17 @@ def _asked(
             return "decision", {"data": data}
         case _:
             assert_never(said)
+
+
+def _request(request: ChatRequest) -> JsonObject:
+    fields: dict[str, JsonValue] = {"trigger": request.trigger}
+    if request.message_id is not None:
+        fields["messageId"] = request.message_id
+    if request.parent_id is not None:
+        fields["parentId"] = request.parent_id or None
+    # The history before it is in earlier lines.
+    fields["messages"] = [_message(message) for message in request.messages[-1:]]
+    return fields
 
 
 def _told(

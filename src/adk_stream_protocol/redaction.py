@@ -26,6 +26,7 @@ _NAMES: Final = frozenset(
         "id",
         "kind",
         "messageId",
+        "parentId",
         "role",
         "sourceId",
         "state",

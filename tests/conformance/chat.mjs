@@ -6,6 +6,7 @@
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
+import { preparation } from './prepare.mjs';
 import { kindOf, load, ourClient, socketTransport } from './sdk.mjs';
 import { watchedEnvelopes, watchedSocket } from './socket.mjs';
 import { Wire } from './wire.mjs';
@@ -19,8 +20,10 @@ const { values: options } = parseArgs({
     auto: { type: 'string', default: 'approvals' },
     chat: { type: 'string' },
     resume: { type: 'boolean', default: false },
+    browser: { type: 'boolean', default: false },
     socket: { type: 'boolean', default: false },
     envelope: { type: 'boolean', default: false },
+    prepare: { type: 'string', default: 'all' },
   },
 });
 const ours = options.envelope ? await ourClient() : undefined;
@@ -29,8 +32,23 @@ const { sdk, createChat } = await load(options.sdk);
 
 const approvals = sdk.lastAssistantMessageIsCompleteWithApprovalResponses;
 const tools = sdk.lastAssistantMessageIsCompleteWithToolCalls;
+// What people write who know no helper: both look at single parts, and send again while these stay as they are.
+const lastPartsOf = messages => messages.at(-1)?.parts ?? [];
+const isApproved = part => part.state === 'approval-responded' && part.approval.approved;
+const isConfirmed = part =>
+  part.type === 'tool-adk_request_confirmation' && part.state === 'output-available';
+const isUnsettledIn = parts => confirmation =>
+  parts.some(
+    ({ toolCallId, state }) =>
+      toolCallId === confirmation.input.originalFunctionCall.id && !state.startsWith('output-'),
+  );
 // Made for each chat.
 const AUTO = {
+  approved: () => ({ messages }) => lastPartsOf(messages).some(isApproved),
+  confirmed: () => ({ messages }) => {
+    const parts = lastPartsOf(messages);
+    return parts.filter(isConfirmed).some(isUnsettledIn(parts));
+  },
   approvals: () => approvals,
   tools: () => tools,
   both: () => state => approvals(state) || tools(state),
@@ -66,8 +84,11 @@ async function openTransport() {
     };
     return new ours.EnvelopeChatTransport({ url, webSocket, onActive });
   }
-  if (options.socket) return new (await socketTransport(sdk))({ url, webSocket });
-  return new sdk.DefaultChatTransport({ api: url, fetch: wire.fetch });
+  const prepareSendMessagesRequest = preparation(options.prepare, { socket: options.socket });
+  if (options.socket) {
+    return new (await socketTransport(sdk))({ url, webSocket, prepareSendMessagesRequest });
+  }
+  return new sdk.DefaultChatTransport({ api: url, fetch: wire.fetch, prepareSendMessagesRequest });
 }
 
 /** What our helpers answer with. */
@@ -114,6 +135,7 @@ function mount({ id, messages }) {
     sendAutomaticallyWhen: AUTO[options.auto](),
     onToolCall: ({ toolCall }) => {
       toolCalls.push(toolCall);
+      if (options.browser) runInBrowser(mounted, toolCall);
     },
     onFinish: ({ isAbort, isDisconnect, isError, finishReason }) => {
       finishes.push({ isAbort, isDisconnect, isError, finishReason });
@@ -123,6 +145,14 @@ function mount({ id, messages }) {
   });
   if (options.resume) track(mounted.resumeStream());
   return mounted;
+}
+
+/** What a stock page does with the tools that it has: the output is given at once, and not awaited. */
+function runInBrowser({ addToolOutput }, { toolName: tool, toolCallId, input }) {
+  const outputs = { change_bgm: { playing: input?.track }, get_location: { latitude: 35.6 } };
+  if (!(tool in outputs)) return;
+  runs.push(tool);
+  track(addToolOutput({ tool, toolCallId, output: outputs[tool] }));
 }
 
 /** What a reload does: the old page's request is cut, and a new chat begins with these messages. */
@@ -137,12 +167,28 @@ async function show(id) {
   chat = hidden.get(id) ?? mount({ id, messages: [] });
 }
 
+/** What Vercel's chatbot does to edit: the new text under the old id, and `regenerate()`. */
+function rewrite({ messageId, text }) {
+  const index = chat.messages.findIndex(({ id }) => id === messageId);
+  const edited = { ...chat.messages[index], parts: [{ type: 'text', text }] };
+  chat.messages = [...chat.messages.slice(0, index), edited];
+  return chat.regenerate();
+}
+
+/** What assistant-ui does to edit: the list is cut after the parent, and a new message is sent. */
+function branch({ parentId, text }) {
+  chat.messages = chat.messages.slice(0, chat.messages.findIndex(({ id }) => id === parentId) + 1);
+  return chat.sendMessage({ text });
+}
+
 /** The commands that act on the chat; each is called in the same turn in which its line was read. */
 const ACTIONS = {
   send: ({ text, files, body }) => chat.sendMessage({ text, ...(files && { files }) }, { body }),
   edit: ({ messageId, text, body }) => chat.sendMessage({ text, messageId }, { body }),
   submit: () => chat.sendMessage(),
   regenerate: ({ messageId, body }) => chat.regenerate({ messageId, body }),
+  rewrite,
+  branch,
   approve: ({ id, approved, reason }) => chat.addToolApprovalResponse({ id, approved, reason }),
   output: ({ tool, toolCallId, output }) => chat.addToolOutput({ tool, toolCallId, output }),
   'output-error': ({ tool, toolCallId, errorText }) =>

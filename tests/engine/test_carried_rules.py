@@ -107,6 +107,21 @@ async def test_a_browser_tool_in_a_toolset_is_asked_for_once() -> None:
     async with served([Toolbox(BrowserTool(wire, True))]) as stage:
         asked = await stage.say("c", "wire")
         assert len(asked.approvals) == 1
+        # Nor is it run before.
+        assert "tool-input-available" not in asked.types
+        answered = await stage.post("/api/chat", asked.approving("c", True))
+        assert [chunk["toolName"] for chunk in answered.only("tool-input-available")] == ["wire"]
+
+
+async def test_a_browser_tool_in_a_toolset_is_left_to_the_client() -> None:
+    def wire(amount: int) -> dict[str, int]:  # noqa: ARG001  # the model sees it
+        """Wire money."""
+        raise AssertionError("runs in the browser")
+
+    async with served([Toolbox(BrowserTool(wire))]) as stage:
+        asked = await stage.say("c", "wire", path="/stream")
+        (shown,) = asked.only("tool-input-available")
+        assert "providerExecuted" not in shown
 
 
 async def test_a_tool_that_asks_with_a_browsers_payload_is_still_asked_for() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,21 @@ import pytest
 from anyio.to_thread import run_sync
 from google.adk.events.event import Event
 from google.adk.events.event_actions import EventActions
+from google.adk.sessions.base_session_service import BaseSessionService, ListSessionsResponse
+from google.adk.sessions.session import Session
+from google.genai import types
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.held_calls import reconciling
 from adk_stream_protocol.held_calls.policy import Reconciled, ToolRule
-from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
+from adk_stream_protocol.identifiers import ApprovalId, ChatId, MessageId, ReplyId, UserId
 from adk_stream_protocol.ports import Stores, TurnRecord, Verdict
 from adk_stream_protocol.server.databases import open_database
 from adk_stream_protocol.server.wiring import Services
 from adk_stream_protocol.stores.opening import SqliteFile
+from adk_stream_protocol.translation.history import past_turns
+from adk_stream_protocol.translation.rewinds import RewindNote
 from support.joining import joined
 from support.stage import Answered, Stage, staged, user_message
 
@@ -63,7 +69,7 @@ async def resumed(stage: Stage, chat: str = "c") -> Answered:
 
 async def settled(stage: Stage, ending: str = "finish") -> Answered:
     """Return the newest reply once it ends in a certain way."""
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         while ending not in (reply := await resumed(stage)).types:
             await anyio.lowlevel.checkpoint()
     return reply
@@ -82,7 +88,7 @@ async def parts_of(stage: Stage, chat: str = "c") -> list[dict[str, Any]]:
 
 
 async def test_a_reply_cut_off_in_its_text_is_given_again(tmp_path: Path) -> None:
-    body = {"id": "c", "messages": [user_message("long", "u1")]}
+    body = {"id": "c", "trigger": "submit-message", "messages": [user_message("long", "u1")]}
     async with life(tmp_path) as (stage, _):
         await begun(stage, body, until="One. ")
     async with life(tmp_path) as (stage, _):
@@ -95,7 +101,7 @@ async def test_a_reply_cut_off_in_its_text_is_given_again(tmp_path: Path) -> Non
 
 
 async def test_results_that_the_model_never_answered_are_answered(tmp_path: Path) -> None:
-    body = {"id": "c", "messages": [user_message("add late", "u1")]}
+    body = {"id": "c", "trigger": "submit-message", "messages": [user_message("add late", "u1")]}
     async with life(tmp_path) as (stage, _):
         await begun(stage, body, until="tool-output-available")
     async with life(tmp_path) as (stage, _):
@@ -104,7 +110,9 @@ async def test_results_that_the_model_never_answered_are_answered(tmp_path: Path
         assert reply.text == "It is 3."
         assert [chunk["output"] for chunk in reply.only("tool-output-available")] == [{"sum": 3}]
         again = await stage.post("/api/chat", body)
-        assert joined(again.chunks) == joined(reply.chunks)
+        # Who resumes is not told to run it again.
+        first = [chunk for chunk in again.chunks if chunk["type"] != "tool-input-available"]
+        assert joined(first) == joined(reply.chunks)
         parts = await parts_of(stage)
         assert [part["type"] for part in parts if part["type"] != "step-start"] == [
             "tool-add",
@@ -390,3 +398,213 @@ async def test_a_turn_that_ends_each_process_is_given_up(tmp_path: Path) -> None
     async with life(tmp_path) as (stage, _):
         assert "given up" in (await resumed(stage)).raw
         assert (await stage.say("c", "hi")).text == "Hello."
+
+
+async def history(stage: Stage) -> list[tuple[str, str]]:
+    """Return the chat's messages: the user's ids, and all texts."""
+    messages = (await stage.http.get("/api/chats/c")).json()["messages"]
+    return [
+        (
+            message["id"] if message["role"] == "user" else "assistant",
+            "".join(part["text"] for part in message["parts"] if part["type"] == "text"),
+        )
+        for message in messages
+    ]
+
+
+class Dying(BaseSessionService):
+    """Hands everything to another service, until it is to store a certain event."""
+
+    def __init__(self, inner: BaseSessionService, dies_at: Callable[[Event], bool]) -> None:
+        self._inner = inner
+        self._dies_at = dies_at
+        # Set once nothing more is stored.
+        self.is_dead = anyio.Event()
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if self._dies_at(event):
+            self.is_dead.set()
+            await anyio.sleep_forever()
+        return await self._inner.append_event(session, event)
+
+    async def create_session(self, **named: Any) -> Session:
+        return await self._inner.create_session(**named)
+
+    async def get_session(self, **named: Any) -> Session | None:
+        return await self._inner.get_session(**named)
+
+    async def list_sessions(self, **named: Any) -> ListSessionsResponse:
+        return await self._inner.list_sessions(**named)
+
+    async def delete_session(self, **named: Any) -> None:
+        await self._inner.delete_session(**named)
+
+
+def says(said: str) -> Callable[[Event], bool]:
+    """Return what knows the event in which the user says something."""
+
+    def is_said(event: Event) -> bool:
+        parts = (event.content.parts if event.content else None) or []
+        return event.author == "user" and any(part.text == said for part in parts)
+
+    return is_said
+
+
+async def killed(
+    folder: Path, body: Mapping[str, object], dies_at: Callable[[Event], bool]
+) -> Path:
+    """Return what is left of a server that was killed before it could store an event."""
+    left = folder / "left"
+    left.mkdir()
+    async with open_database(SqliteFile(folder / "chats.db")) as opened:
+        dying = Dying(opened.sessions, dies_at)
+        services = Services(sessions=dying)
+        async with (
+            staged(services=services, stores=opened.stores, cut_off=True) as stage,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(stage.post, "/api/chat", body)
+            with anyio.fail_after(60):
+                await dying.is_dead.wait()
+            # What the database holds now is all that a next process finds.
+            with (
+                closing(sqlite3.connect(folder / "chats.db")) as found,
+                closing(sqlite3.connect(left / "chats.db")) as copy,
+            ):
+                found.backup(copy)
+            tasks.cancel_scope.cancel()
+    return left
+
+
+async def two_messages(folder: Path) -> tuple[str, str]:
+    """Begin a chat with two messages; return the ids of the answers."""
+    async with life(folder) as (stage, _):
+        replies = [
+            await stage.post("/api/chat", {"id": "c", "messages": [user_message(said, name)]})
+            for name, said in (("u1", "hi"), ("u2", "pay 5"))
+        ]
+    return replies[0].message_id, replies[1].message_id
+
+
+AGAIN = {"trigger": "regenerate-message"}
+
+
+@pytest.mark.parametrize(
+    ("message_id", "more", "is_repeat"),
+    [
+        ("u2", {"messageId": "u2"}, True),
+        ("u2", {}, False),
+        ("u2", AGAIN, False),
+        ("u3", {"parentId": "answer"}, True),
+        ("u3", {"parentId": "answer", **AGAIN}, False),
+    ],
+    ids=["edit", "edit in place", "edit by regenerate", "branch", "branch by regenerate"],
+)
+async def test_a_message_is_not_lost_with_those_that_were_taken_back_for_it(
+    tmp_path: Path, message_id: str, more: Mapping[str, object], is_repeat: bool
+) -> None:
+    first, _ = await two_messages(tmp_path)
+    body = {"id": "c", "messages": [user_message("hello", message_id)], **more}
+    if "parentId" in more:
+        body["parentId"] = first
+    left = await killed(tmp_path, body, says("hello"))
+    async with life(left) as (stage, stores):
+        assert (await settled(stage)).text == "Hello again."
+        assert await history(stage) == [
+            ("u1", "hi"),
+            ("assistant", "Hello."),
+            (message_id, "hello"),
+            ("assistant", "Hello again."),
+        ]
+        assert len(stage.model.prompts) == 1
+        assert [call.state for call in await stores.calls.of_chat(ChatId("c"))] == ["cancelled"]
+        # The same again is what it would have been without the kill.
+        again = await stage.post("/api/chat", body)
+        assert (again.text, len(stage.model.prompts)) == ("Hello again.", 1 if is_repeat else 2)
+        assert len(await history(stage)) == 4
+
+
+async def test_a_file_is_not_lost_with_the_message_that_was_taken_back_for_it(
+    tmp_path: Path,
+) -> None:
+    await two_messages(tmp_path)
+    file = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain;base64,aGk="}
+    message = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "hello"}, file]}
+    left = await killed(tmp_path, {"id": "c", "message": message}, says("hello"))
+    async with life(left) as (stage, _):
+        await settled(stage)
+        messages = (await stage.http.get("/api/chats/c")).json()["messages"]
+        assert messages[2]["parts"] == message["parts"]
+
+
+@pytest.mark.parametrize("dies_at", ["pay 5", "hello"])
+async def test_a_message_that_stays_without_its_answer_is_not_lost(
+    tmp_path: Path, dies_at: str
+) -> None:
+    await two_messages(tmp_path)
+    body = {"id": "c", "messages": [user_message("hello", "u3")], "parentId": "u2"}
+    left = await killed(tmp_path, body, says(dies_at))
+    async with life(left) as (stage, _):
+        assert (await settled(stage)).text == "Hello again."
+        assert await history(stage) == [
+            ("u1", "hi"),
+            ("assistant", "Hello."),
+            ("u2", "pay 5"),
+            ("u3", "hello"),
+            ("assistant", "Hello again."),
+        ]
+
+
+@pytest.mark.parametrize("named", ["answer", "message", "nothing"])
+async def test_an_answer_that_was_taken_back_for_another_is_given(
+    tmp_path: Path, named: str
+) -> None:
+    _, second = await two_messages(tmp_path)
+    names = {"answer": {"messageId": second}, "message": {"messageId": "u2"}, "nothing": {}}
+    left = await killed(tmp_path, {"id": "c", **AGAIN, **names[named]}, says("pay 5"))
+    async with life(left) as (stage, _):
+        assert (await settled(stage)).text == "Paying. "
+        assert [said for said, _ in await history(stage)] == ["u1", "assistant", "u2", "assistant"]
+
+
+async def test_a_recovery_that_dies_after_its_own_rewind_is_recovered(tmp_path: Path) -> None:
+    first, _ = await two_messages(tmp_path)
+    body = {"id": "c", "messages": [user_message("long", "u3")], "parentId": first}
+    async with life(tmp_path) as (stage, _):
+        # It has stored the message, and none of the answer: a recovery rewinds it.
+        await begun(stage, body, until="One. ")
+    left = await killed(tmp_path, {"id": "other", "message": user_message("hi")}, says("long"))
+    async with life(left) as (stage, _):
+        stage.more.set()
+        assert (await settled(stage)).text == "One. Two."
+        assert [said for said, _ in await history(stage)] == ["u1", "assistant", "u3", "assistant"]
+
+
+async def test_a_branch_of_a_live_run_goes_on_live(tmp_path: Path) -> None:
+    await two_messages(tmp_path)
+    note = RewindNote(
+        ReplyId("r"),
+        MessageId("u3"),
+        types.Content(role="user", parts=[types.Part(text="hello")]),
+        live=True,
+    )
+    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
+        found = await opened.sessions.get_session(app_name="stage", user_id="alice", session_id="c")
+        assert found is not None
+        rewind = EventActions(rewind_before_invocation_id=found.events[-1].invocation_id)
+        marked = Event(
+            author="user",
+            invocation_id="e-rewind",
+            actions=rewind,
+            custom_metadata=note.metadata(),
+        )
+        await opened.sessions.append_event(found, marked)
+        taken = TurnRecord(ChatId("c"), UserId("alice"), ReplyId("r"), key="say:u3:hash")
+        await opened.stores.turns.begin(taken, repeatable=False)
+    async with life(tmp_path) as (stage, _):
+        assert (await settled(stage)).text == "Hello again."
+        assert [said for said, _ in await history(stage)] == ["u1", "assistant", "u3", "assistant"]
+    async with open_database(SqliteFile(tmp_path / "chats.db")) as opened:
+        found = await opened.sessions.get_session(app_name="stage", user_id="alice", session_id="c")
+        assert found is not None
+        assert past_turns(found.events)[-1].live

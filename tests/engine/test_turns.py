@@ -178,6 +178,7 @@ async def test_a_tool_that_takes_too_long_is_abandoned_as_unknown() -> None:
         assert answered.types[-1] == "abort"
         approval = (await stage.http.get(f"/api/approvals/{asked.approvals[0]}")).json()
         assert approval["status"] == "unknown"
+        assert answered.only("data-approval")[-1]["data"]["status"] == "unknown"
         again = await stage.post("/api/chat", asked.approving("c", True))
         assert again.status == 200
         stage.tool_may_end.set()
@@ -262,12 +263,12 @@ async def test_only_so_many_calls_wait_for_one_user() -> None:
 
 
 async def test_a_message_sent_twice_is_answered_once(stage: Stage) -> None:
-    message = user_message("hi")
-    first = await stage.post("/api/chat", {"id": "c", "messages": [message]})
-    second = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    body = {"id": "c", "trigger": "submit-message", "messages": [user_message("hi")]}
+    first = await stage.post("/api/chat", body)
+    second = await stage.post("/api/chat", body)
     assert joined(second.chunks) == joined(first.chunks)
     await stage.say("c", "hello")
-    third = await stage.post("/api/chat", {"id": "c", "messages": [message]})
+    third = await stage.post("/api/chat", body)
     assert joined(third.chunks) == joined(first.chunks)
     assert len(stage.model.prompts) == 2
 
@@ -420,7 +421,8 @@ async def test_a_message_in_a_chat_without_calls_asks_the_stores_little() -> Non
     stores = memory_stores()
     turns: Any = Noted(stores.turns, asked)
     calls: Any = Noted(stores.calls, asked)
-    async with staged(stores=dataclasses.replace(stores, turns=turns, calls=calls)) as stage:
+    noted = dataclasses.replace(stores, turns=turns, calls=calls)
+    async with staged(stores=noted, checked=False) as stage:
         await stage.say("c", "hi")
         await stage.say("c", "hello")
     # What follows a reply is done by now. Other questions are asked whatever is said.

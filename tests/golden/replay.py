@@ -18,7 +18,7 @@ from typing import cast
 from google.adk.events.event import Event
 from google.genai import types
 
-from adk_stream_protocol.engine.reply import LoggedReply
+from adk_stream_protocol.engine.reply import LoggedReply, Shown
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.policy import Policy
 from adk_stream_protocol.identifiers import ChatId, InvocationId, MessageId, ReplyId, UserId
@@ -273,7 +273,7 @@ async def _logged(entries: Sequence[Entry], answered: list[HeldCall]) -> Reply:
     await log.append(reply_id, entries)
     await log.end(reply_id)
     brought = frozenset(row.call_id for row in answered if not row.approval)
-    asking = LoggedReply(_CHAT, log, reply_id, own_only=True, known=brought)
+    asking = LoggedReply(_CHAT, log, reply_id, own_only=True, shown=Shown(brought))
     resuming = LoggedReply(_CHAT, log, reply_id)
     own, whole = await asking.next(), await resuming.next()
     return Reply(list(whole.entries), list(own.entries), answered)

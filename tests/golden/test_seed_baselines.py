@@ -172,6 +172,7 @@ def named(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for found, name in names.items():
         text = text.replace(json.dumps(found), json.dumps(name))
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text)
+    text = re.sub(r'("createdAt": )\d+', r"\g<1>0", text)
     read: list[dict[str, Any]] = json.loads(text)
     return read
 

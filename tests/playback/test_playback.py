@@ -108,6 +108,42 @@ def test_an_edit_and_another_try_take_back_what_came_after() -> None:
     assert len(found.replies) == 3
 
 
+def test_another_try_needs_no_message_and_may_bring_another_text() -> None:
+    again = {"trigger": "regenerate-message"}
+    found = playlist(
+        said("Hi", "1"),
+        *reply(text_chunks("Hello."), "1"),
+        line("send", "in", request="2", messages=[], messageId="m1", **again),
+        *reply(text_chunks("Hello, hello.", "m2"), "2"),
+        said("Hey", "3", **again),
+        *reply(text_chunks("Hey you.", "m3"), "3"),
+        said("Ho", "4", messageId="u1", **again),
+        *reply(text_chunks("Ho yourself.", "m4"), "4"),
+    )
+    assert texts(found) == [("user", "Ho"), ("assistant", "Ho yourself.")]
+    assert len(found.replies) == 4
+
+
+def test_a_branch_takes_back_what_came_after_its_parent() -> None:
+    found = playlist(
+        said("Hi", "1", parentId=None),
+        *reply(text_chunks("Hello."), "1"),
+        said("More", "2", "u2", parentId="m1"),
+        *reply(text_chunks("And more.", "m2"), "2"),
+        said("Other", "3", "u3", parentId="m1"),
+        *reply(text_chunks("Another.", "m3"), "3"),
+    )
+    assert texts(found)[1:] == [
+        ("assistant", "Hello."),
+        ("user", "Other"),
+        ("assistant", "Another."),
+    ]
+    unknown = said("Lost", "4", "u4", parentId="gone")
+    first = said("First", "5", "u5", parentId=None)
+    assert texts(playlist(said("Hi", "1"), unknown)) == [("user", "Hi"), ("user", "Lost")]
+    assert texts(playlist(said("Hi", "1"), first)) == [("user", "First")]
+
+
 def test_what_is_resumed_and_was_read_before_is_no_other_reply() -> None:
     found = playlist(
         said("Pay", "1"),

@@ -74,6 +74,17 @@ def user(text: str, message_id: str = "u") -> dict[str, Any]:
                 "messages": [user("again")],
             },
         ),
+        (
+            asked(trigger="regenerate-message", messageId="m", parentId=None),
+            {
+                "direction": "in",
+                "type": "send",
+                "trigger": "regenerate-message",
+                "messageId": "m",
+                "parentId": None,
+                "messages": [],
+            },
+        ),
         (Resume(R, ChatId("c")), {"direction": "in", "type": "resume"}),
         (Abort(R), {"direction": "in", "type": "abort"}),
         (Interrupt(), {"direction": "in", "type": "stop"}),

@@ -290,3 +290,9 @@ def test_counts_of_tokens_are_no_secrets() -> None:
     line = Line(0.0, "out", "chunk", "c", "r", {"chunk": chunk})
     kept = redacted(line, keep_text=True)["chunk"]["messageMetadata"]
     assert kept == {"usage": {"totalTokens": 12}}
+
+
+def test_what_names_messages_is_kept() -> None:
+    fields = {"trigger": "regenerate-message", "messageId": "m1", "parentId": "u1"}
+    line = Line(0.0, "in", "send", "c", "1", {**fields, "messages": []})
+    assert Redaction(keep_text=False).line(line).fields == {**fields, "messages": []}

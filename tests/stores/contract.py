@@ -41,7 +41,13 @@ from adk_stream_protocol.ports import (
     Wake,
 )
 from adk_stream_protocol.wire.chunks import DataChunk, StartChunk, TextDeltaChunk
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.entries import (
+    CallAnswered,
+    CallFinished,
+    CallHeld,
+    Entry,
+    OwnBegins,
+)
 from adk_stream_protocol.wire.values import JsonValue, digest
 
 pytestmark = pytest.mark.anyio
@@ -799,11 +805,23 @@ async def test_entries_are_read_as_they_were_written(log: Log) -> None:
         DataChunk("approval", {"a": [None, 1.5, "花子"]}, id="x"),
         CallHeld("adk-1", "c1", "pay", {"amount": 5}, "Sure?", payload=None, card={"t": 1}),
         CallAnswered("adk-1", "c1", "denied", "No.", card={"status": "denied"}),
+        CallFinished("adk-1", {"status": "done"}),
     ]
     await log.open(R1)
     await log.append(R1, written)
     await log.end(R1)
     assert await followed(log) == written
+
+
+async def test_what_is_written_can_be_seen_without_waiting_for_more(log: Log) -> None:
+    assert list(await log.written(R1)) == []
+    await log.open(R1)
+    assert list(await log.written(R1)) == []
+    await log.append(R1, words(3))
+    assert list(await log.written(R1)) == words(3)
+    await log.append(R1, words(2, 3))
+    await log.end(R1)
+    assert list(await log.written(R1)) == words(5)
 
 
 async def test_log_is_read_from_any_point(log: Log) -> None:
@@ -1109,6 +1127,75 @@ async def test_a_chat_that_was_forgotten_has_no_requests(turns: Turns) -> None:
     await turns.begin(turn(R2, "say:2"), repeatable=False)
     await turns.forget(CHAT)
     assert isinstance(await turns.begin(turn(R2), repeatable=False), Began)
+
+
+async def test_a_request_whose_reply_was_read_may_be_made_again(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    for _ in range(2):
+        await turns.note_read([turn()])
+    latest = await turns.latest(CHAT)
+    assert latest is not None
+    assert (latest.reply_id, latest.running) == (R1, False)
+    assert await began(turns, turn(R2)) == turn(R2)
+
+
+async def test_an_earlier_request_whose_reply_was_read_may_be_made_again(turns: Turns) -> None:
+    other = turn(R2, "say:2")
+    await turns.begin(turn(), repeatable=False)
+    await turns.end(CHAT, R1)
+    await turns.begin(other, repeatable=False)
+    await turns.end(CHAT, R2)
+    await turns.note_read([turn()])
+    # The one that was not read is still known.
+    again = await turns.begin(turn(ReplyId("r3"), "say:2"), repeatable=False)
+    assert isinstance(again, Attached)
+    assert again.turn.reply_id == R2
+    assert await began(turns, turn(ReplyId("r4"))) == turn(ReplyId("r4"))
+
+
+async def test_what_runs_or_has_lapsed_was_not_read_to_its_end(turns: Turns) -> None:
+    await turns.begin(turn(), repeatable=False)
+    await turns.note_read([turn()])
+    assert await turns.begin(turn(R2), repeatable=False) == Attached(turn())
+    await turns.release(CHAT, R1)
+    await turns.note_read([turn()])
+    (lapsed,) = await turns.lapsed()
+    recovery = dataclasses.replace(turn(R2), origin=R1)
+    assert await turns.begin(recovery, repeatable=False, over=R1) == Began(recovery, lapsed)
+    await turns.end(CHAT, R2)
+    # Whoever read what was lost has not read what stands in for it.
+    await turns.note_read([turn()])
+    again = await turns.begin(turn(ReplyId("r3")), repeatable=False)
+    assert isinstance(again, Attached)
+    assert again.turn.reply_id == R2
+
+
+async def test_replies_of_several_chats_are_noted_together(turns: Turns) -> None:
+    read = [turn(), turn(R2, chat=OTHER_CHAT)]
+    for each in read:
+        await turns.begin(each, repeatable=False)
+        await turns.end(each.chat_id, each.reply_id)
+    await turns.note_read(read)
+    for number, each in enumerate(read):
+        anew = dataclasses.replace(each, reply_id=ReplyId(f"again-{number}"))
+        assert isinstance(await turns.begin(anew, repeatable=False), Began)
+
+
+async def test_other_requests_of_a_chat_are_forgotten(turns: Turns) -> None:
+    for reply_id, key in ((R1, "say:1"), (R2, "say:2")):
+        await turns.begin(turn(reply_id, key), repeatable=False)
+        await turns.end(CHAT, reply_id)
+    elsewhere = turn(ReplyId("r3"), "say:1", chat=OTHER_CHAT)
+    await turns.begin(elsewhere, repeatable=False)
+    await turns.end(OTHER_CHAT, elsewhere.reply_id)
+    for _ in range(2):
+        await turns.forget_others(CHAT, R2)
+    again = await turns.begin(turn(ReplyId("r4"), "say:2"), repeatable=False)
+    assert isinstance(again, Attached)
+    assert await began(turns, turn(ReplyId("r5"), "say:1")) == turn(ReplyId("r5"), "say:1")
+    kept = await turns.begin(dataclasses.replace(elsewhere, reply_id=R1), repeatable=False)
+    assert isinstance(kept, Attached)
 
 
 async def test_a_turn_that_rewinds_forgets_what_was_answered_before(turns: Turns) -> None:

@@ -8,6 +8,7 @@ from support.conformance import (
     SDK_VERSIONS,
     SOCKET_VERSIONS,
     AutomaticSends,
+    Prepared,
     SdkVersion,
     SocketVersion,
     StockChat,
@@ -33,11 +34,23 @@ class Connect:
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
+        prepare: Prepared = "all",
+        browser: bool = False,
+        query: str = "",
+        always_valid: bool = True,
     ) -> StockChat:
         """Open a page of a chat."""
         api = socket_url(stage.url, self.socket) if self.socket else f"{stage.url}/api/chat"
         return StockChat(
-            api, self.sdk, socket=bool(self.socket), auto=auto, chat_id=chat_id, resume=resume
+            f"{api}{query}",
+            self.sdk,
+            socket=bool(self.socket),
+            auto=auto,
+            chat_id=chat_id,
+            resume=resume,
+            prepare=prepare,
+            browser=browser,
+            always_valid=always_valid,
         )
 
     def __str__(self) -> str:

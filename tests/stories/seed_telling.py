@@ -53,6 +53,13 @@ class SeedTeller(Teller):
         ]
         return await self.ask(answering(*items, tool_result(asked.calls[0], name, output)))
 
+    async def answer_first(self, asked: Answered, verdict: bool) -> Answered:
+        first = tool_result(_confirmations(asked)[0], CONFIRM, {"confirmed": verdict})
+        return await self.ask(answering(first))
+
+    async def give_later(self, asked: Answered, name: str, **output: object) -> Answered:
+        return await self.ask(answering(tool_result(asked.call_of(name), name, output)))
+
     async def stop(self) -> None:
         if self._envelope is None:
             await super().stop()

@@ -42,7 +42,9 @@ class Running:
     more: anyio.Event = field(default_factory=anyio.Event)
 
     def add(self, chunk: dict[str, Any]) -> None:
-        check_chunk(chunk)
+        if chunk["type"] != "refused":
+            # That is a frame of the envelope, beside the stream.
+            check_chunk(chunk)
         self.chunks.append(chunk)
         self._tell()
 
@@ -96,6 +98,12 @@ class Teller:
         """Answer what a reply asked for, all at once, as a stock client does."""
         return await (await self.begin_answering(asked, *verdicts)).rest()
 
+    async def answer_first(self, asked: Answered, verdict: bool) -> Answered:
+        """Answer the first of two calls that a reply asked for."""
+        body = asked.approving(self.chat, verdict, verdict)
+        del body["messages"][0]["parts"][1]
+        return await self.ask(body)
+
     async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
         return await self.begin(asked.approving(self.chat, *verdicts))
 
@@ -121,6 +129,18 @@ class Teller:
         }
         if asked.approvals:
             part["approval"] = {"id": asked.approvals[0], "approved": True}
+        message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+        return await self.ask({"id": self.chat, "messages": [message]})
+
+    async def give_later(self, asked: Answered, name: str, **output: object) -> Answered:
+        """Give what the browser made of a call that was approved in a request before."""
+        part: dict[str, Any] = {
+            "type": f"tool-{name}",
+            "toolCallId": asked.call_of(name),
+            "state": "output-available",
+            "input": {},
+            "output": output,
+        }
         message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
         return await self.ask({"id": self.chat, "messages": [message]})
 
@@ -197,13 +217,18 @@ class _Names:
 
     def of(self, value: object) -> object:
         if isinstance(value, dict):
-            return {key: self.of(item) for key, item in value.items()}
+            return {key: self.of(_timeless(key, item)) for key, item in value.items()}
         if isinstance(value, list):
             return [self.of(item) for item in value]
         if isinstance(value, str):
             text = self._names.get(value, value)
             return _ERROR.sub("error <id>", _TIME.sub("<time>", text))
         return value
+
+
+def _timeless(key: str, value: object) -> object:
+    """Return a field without the time that it tells, if it does as a number."""
+    return "<time>" if key == "createdAt" and isinstance(value, int) else value
 
 
 def plain(replies: list[Chunks | str]) -> str:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import pytest
 
 from adk_stream_protocol import Settings
 from stories.seed_telling import SEED_ROUTES, SeedRoute, seed_telling
-from stories.telling import ROUTES, Route, Teller, plain, read, telling
+from stories.telling import ROUTES, Chunks, Route, Teller, plain, read, telling
 from support.stage import staged, user_message
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +54,27 @@ async def browser_tool_approved(teller: Teller) -> None:
 async def browser_tool_denied(teller: Teller) -> None:
     asked = await teller.say("where am I")
     await teller.answer(asked, False)
+
+
+@story("get_location-approved-then-run")
+async def browser_tool_approved_first(teller: Teller) -> None:
+    asked = await teller.say("where am I")
+    await teller.answer(asked, True)
+    await teller.give_later(asked, "get_location", latitude=1.5)
+
+
+@story("get_location-beside-a-denied-payment")
+async def browser_tool_beside_a_denial(teller: Teller) -> None:
+    asked = await teller.say("pay and locate")
+    await teller.answer(asked, False, True)
+    await teller.give_later(asked, "get_location", latitude=1.5)
+
+
+@story("one-of-two-payments-denied")
+async def one_of_two_denied(teller: Teller) -> None:
+    asked = await teller.say("pay both")
+    await teller.answer_first(asked, False)
+    await teller.answer(asked, False, True)
 
 
 @story("change_bgm")
@@ -202,6 +223,54 @@ async def regenerated(teller: Teller) -> None:
     await teller.ask(again)
 
 
+@story("message-alone")
+async def message_alone(teller: Teller) -> None:
+    await teller.ask({"id": teller.chat, "message": user_message("hi")})
+
+
+@story("regenerated-by-name")
+async def regenerated_by_name(teller: Teller) -> None:
+    again = {"id": teller.chat, "trigger": "regenerate-message"}
+    first = await teller.say("hi")
+    await teller.ask({**again, "messageId": first.message_id})
+    await teller.ask(again)
+    await teller.ask({**again, "messageId": "unknown"})
+
+
+@story("edited-in-place")
+async def edited_in_place(teller: Teller) -> None:
+    for text in ("hi", "hello"):
+        await teller.ask({"id": teller.chat, "message": user_message(text, "first")})
+
+
+@story("edited-by-regenerating")
+async def edited_by_regenerating(teller: Teller) -> None:
+    await teller.ask({"id": teller.chat, "messages": [user_message("hi", "first")]})
+    edited = [user_message("hello", "first")]
+    again = {"id": teller.chat, "trigger": "regenerate-message", "messages": edited}
+    await teller.ask(again)
+
+
+@story("branched")
+async def branched(teller: Teller) -> None:
+    first = await teller.say("hi")
+    await teller.say("add")
+    branch = {"id": teller.chat, "messages": [user_message("hello")]}
+    await teller.ask({**branch, "parentId": first.message_id})
+    await teller.ask({**branch, "parentId": "unknown"})
+
+
+def cards_told(replies: list[Chunks | str]) -> dict[str, Any]:
+    """Return the card of each approval as a client has it in the end."""
+    chunks = [chunk for reply in replies if not isinstance(reply, str) for chunk in reply]
+    return cards_in([{"parts": chunks}])
+
+
+def cards_in(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    parts = [part for message in messages for part in message["parts"]]
+    return {part["id"]: part["data"] for part in parts if part["type"] == "data-approval"}
+
+
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", sorted(STORIES))
 async def test_a_story_is_told_the_same_way_on_every_route(
@@ -210,6 +279,8 @@ async def test_a_story_is_told_the_same_way_on_every_route(
     async with staged() as stage, telling(stage, route) as teller:
         await STORIES[name](teller)
         told = plain(teller.replies)
+        stored = (await stage.http.get(f"/api/chats/{teller.chat}")).json()["messages"]
+    assert cards_told(teller.replies) == cards_in(stored)
     path = EXPECTED / f"{name}.jsonl"
     if route == "sse" and request.config.getoption("golden_update", default=False):
         write_anew(path, told)

@@ -111,7 +111,11 @@ class Tab:
 
 def saying(chat: str, text: str, message_id: str | None = None) -> dict[str, Any]:
     """Return the request that says something."""
-    return {"id": chat, "messages": [user_message(text, message_id)]}
+    return {
+        "id": chat,
+        "trigger": "submit-message",
+        "messages": [user_message(text, message_id)],
+    }
 
 
 @asynccontextmanager

@@ -6,11 +6,9 @@ README describes the lines they exchange. Nothing here knows our own code.
 """
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Literal, NotRequired, Self, TypedDict, get_args
 
@@ -18,6 +16,9 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import JsonValue
+
+from support.node import CLIENT_BUILD, NODE_DIR, node
+from support.validation import check_messages
 
 __all__ = [
     "CLIENT_BUILD",
@@ -30,6 +31,7 @@ __all__ = [
     "ErrorKind",
     "Finish",
     "Part",
+    "Prepared",
     "ReadInput",
     "Reading",
     "RefusedChunk",
@@ -41,12 +43,8 @@ __all__ = [
     "StockChatFailed",
     "ToolCall",
     "UIMessage",
-    "node_command",
     "read_with_real_clients",
 ]
-
-NODE_DIR = Path(__file__).parents[1] / "conformance"
-CLIENT_BUILD = Path(__file__).parents[2] / "client/transport/dist"
 
 SdkVersion = Literal["ai6", "ai6strict", "ai7", "ai7strict"]
 SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
@@ -54,7 +52,10 @@ SDK_VERSIONS: tuple[SdkVersion, ...] = get_args(SdkVersion)
 SocketVersion = Literal["ai7early", "ai7", "ai6"]
 SOCKET_VERSIONS: tuple[SocketVersion, ...] = get_args(SocketVersion)
 
-AutomaticSends = Literal["approvals", "tools", "both", "answered", "none"]
+AutomaticSends = Literal["approvals", "tools", "both", "answered", "none", "approved", "confirmed"]
+"""Which `sendAutomaticallyWhen` a page has; the last two are such that send too often."""
+Prepared = Literal["all", "documented", "untriggered", "last", "naming", "branching"]
+"""What an application sends of its messages: see `prepare.mjs`."""
 ErrorKind = Literal["stream", "validation", "protocol", "http", "network"]
 Status = Literal["submitted", "streaming", "ready", "error"]
 Chunk = Mapping[str, JsonValue]
@@ -188,7 +189,7 @@ class ChatState:
     active: list[str]
     """The chats for which a page of ours was told that a turn began."""
     runs: list[str]
-    """What a page of ours ran."""
+    """What a page of ours ran, or what a stock page's `onToolCall` did."""
 
     @property
     def last(self) -> UIMessage:
@@ -235,7 +236,7 @@ class StockChatFailed(Exception):
 def read_with_real_clients(inputs: Sequence[ReadInput]) -> list[Reading]:
     """Reads every stream with every version, in one process: inputs in order, versions within."""
     finished = subprocess.run(  # noqa: S603 - our own script, no shell
-        node_command("read.mjs"),
+        node("read.mjs"),
         input="".join(f"{json.dumps(one)}\n" for one in inputs),
         stdout=subprocess.PIPE,
         cwd=NODE_DIR,
@@ -254,10 +255,15 @@ class StockChat:
     `api` the address of the socket. With `envelope=True` it is a page that uses all of our client:
     `EnvelopeChatTransport`, `handleConfirmation`, `BrowserTools`, `sendWhenAnswered`.
 
+    With `browser=True` its `onToolCall` runs `get_location` and `change_bgm`.
+
     Leaving the block is closing the tab: open requests are cut. Methods that send answer when the
     chat has settled (the reply has ended and no automatic send follows), or at once with
     `wait=False`. One method runs at a time; start what must overlap with `wait=False`, or together
     with `act_together`.
+
+    Whatever the page showed must have been valid for every version: that is checked at the end, if
+    nothing else failed, unless `always_valid=False`.
     """
 
     def __init__(
@@ -270,12 +276,17 @@ class StockChat:
         auto: AutomaticSends = "approvals",
         chat_id: str | None = None,
         resume: bool = False,
+        prepare: Prepared = "all",
+        browser: bool = False,
+        always_valid: bool = True,
     ) -> None:
-        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto]
+        self._arguments = ["--sdk", sdk, "--api", api, "--auto", auto, "--prepare", prepare]
         if chat_id is not None:
             self._arguments += ["--chat", chat_id]
         if resume:
             self._arguments += ["--resume"]
+        if browser:
+            self._arguments += ["--browser"]
         if socket:
             self._arguments += ["--socket"]
         if envelope:
@@ -287,10 +298,12 @@ class StockChat:
         # The number of the last command; answers carry it back.
         self._sent = 0
         self._turn = anyio.Lock()
+        # The messages of every answer. None: nobody checks them.
+        self._shown: list[list[UIMessage]] | None = [] if always_valid else None
 
     async def __aenter__(self) -> Self:
         self._process = await anyio.open_process(
-            node_command("chat.mjs", *self._arguments),
+            node("chat.mjs", *self._arguments),
             cwd=NODE_DIR,
             stderr=None,
         )
@@ -310,6 +323,8 @@ class StockChat:
             if process.returncode is None:
                 process.kill()
             await process.aclose()
+        if error is None:
+            await check_messages(self._shown or ())
 
     async def send(
         self,
@@ -325,6 +340,14 @@ class StockChat:
     async def edit(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
         """Replaces a user message, dropping what came after it, and sends."""
         return await self._do("edit", messageId=message_id, text=text, wait=wait)
+
+    async def rewrite(self, message_id: str, text: str, *, wait: bool = True) -> ChatState:
+        """Edits as Vercel's chatbot does: the new text under the old id, then `regenerate`."""
+        return await self._do("rewrite", messageId=message_id, text=text, wait=wait)
+
+    async def branch(self, parent_id: str | None, text: str, *, wait: bool = True) -> ChatState:
+        """Edits as assistant-ui does: a new message after the parent, or as the first."""
+        return await self._do("branch", parentId=parent_id, text=text, wait=wait)
 
     async def submit(self, *, wait: bool = True) -> ChatState:
         """Sends what there is, as `sendMessage()` without a message."""
@@ -461,6 +484,8 @@ class StockChat:
             # A lower number belongs to a command whose caller was cancelled before the answer.
             if answer["n"] >= first:
                 answers[answer["n"]] = answer
+            if self._shown is not None:
+                self._shown.append(answer["messages"])
         return [answers[number] for number in sorted(answers)]
 
 
@@ -526,15 +551,3 @@ def _chat_state(answer: _Answer) -> ChatState:
         active=answer["active"],
         runs=answer["runs"],
     )
-
-
-def node_command(script: str, *arguments: str) -> list[str]:
-    """Return the command that runs a script of ours, if all that it needs is installed."""
-    node = shutil.which("node")
-    if node is None:
-        raise RuntimeError("the conformance tests need `node` (20 or newer) on the PATH")
-    if not (NODE_DIR / "node_modules").is_dir():
-        raise RuntimeError(f"the `ai` packages are missing in {NODE_DIR}; run `make install`")
-    if not CLIENT_BUILD.is_dir():
-        raise RuntimeError(f"the client is not built in {CLIENT_BUILD}; run `make install`")
-    return [node, script, *arguments]

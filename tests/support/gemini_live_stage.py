@@ -43,7 +43,12 @@ class GeminiStage(Stage):
     async def loaded(self, state: ChatState) -> list[dict[str, Any]]:
         """Return the messages of a client's chat, as a page that loads shows them."""
         loaded = await self.http.get(f"/api/chats/{state.chat_id}")
-        return _without_cards(loaded.json()["messages"])
+        messages: list[dict[str, Any]] = loaded.json()["messages"]
+        for message in messages:
+            if message["role"] == "user":
+                # A page does not know when the server took what it sent.
+                assert message.pop("metadata").keys() == {"createdAt"}
+        return _without_cards(messages)
 
 
 def shown(state: ChatState) -> list[dict[str, Any]]:

@@ -141,6 +141,7 @@ class ScriptedModel(BaseLlm):
         yield LlmResponse(
             content=types.Content(role="model", parts=_joined(parts)),
             partial=False,
+            model_version=self.model,
             finish_reason=types.FinishReason.STOP,
             usage_metadata=types.GenerateContentResponseUsageMetadata(
                 prompt_token_count=7, candidates_token_count=3, total_token_count=10

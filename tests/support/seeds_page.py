@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from support.conformance import node_command
+from support.node import node
 
 __all__ = ["PageState", "SeedsPage", "SeedsRoute", "Stand", "seeds_page"]
 
@@ -107,7 +107,7 @@ async def seeds_page(
 ) -> AsyncIterator[SeedsPage]:
     """Open a page; leaving the block closes it."""
     arguments = ["--stand", stand, "--route", route, "--url", url, *(["--draft"] if draft else [])]
-    command = node_command(str(_FOLDER / "page.mjs"), *arguments)
+    command = node(str(_FOLDER / "page.mjs"), *arguments)
     process = await anyio.open_process(command, cwd=_FOLDER, stderr=None)
     try:
         yield SeedsPage(process)

@@ -51,7 +51,10 @@ class Socket:
 
     async def ask(self, request_id: str, body: Mapping[str, object], **fields: object) -> None:
         """Send a chat request."""
-        head = {"type": "send", "requestId": request_id, "trigger": "submit-message"}
+        head = {"type": "send", "requestId": request_id}
+        if "message" not in body:
+            # Who sends a message alone, as the AI SDK's documentation shows, sends no trigger.
+            head["trigger"] = "submit-message"
         await self.write(head | dict(body) | {"headers": {}, "body": {}} | fields)
 
     async def resume(self, request_id: str, chat: str) -> None:

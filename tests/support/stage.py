@@ -28,6 +28,7 @@ from adk_stream_protocol.server.wiring import Services, create_app
 from support.chunk_schema import check_chunk
 from support.scripted import Script, ScriptedModel, call, thought
 from support.serving import serving
+from support.stored_chats import check_chats
 
 __all__ = ["Answered", "Stage", "staged", "user_by_header", "user_message"]
 
@@ -132,6 +133,10 @@ class Stage:
                 [call("pay", amount=7), call("change_bgm", track="rock")],
                 ["Mixed told."],
             ],
+            "pay and locate": [
+                [call("pay", amount=7), call("get_location")],
+                ["Both known."],
+            ],
             "long": [["One. ", self.more, "Two."]],
             "add late": [[call("add", a=1, b=2)], [self.more, "It is 3."]],
             "pay late": [[call("pay", amount=5)], [self.more, "Late told."]],
@@ -199,7 +204,12 @@ class Answered:
     @property
     def calls(self) -> list[str]:
         """The ids of the tool calls that the reply shows."""
-        return [chunk["toolCallId"] for chunk in self.only("tool-input-available")]
+        return [chunk["toolCallId"] for chunk in self.only("tool-input-start")]
+
+    def call_of(self, name: str) -> str:
+        """Return the id of the call of a tool."""
+        shown = self.only("tool-input-start")
+        return next(str(chunk["toolCallId"]) for chunk in shown if chunk["toolName"] == name)
 
     def approving(self, chat: str, *verdicts: bool, reason: str | None = None) -> dict[str, Any]:
         """Return the request that a stock client makes once every approval is answered."""
@@ -274,10 +284,12 @@ async def staged(
     cut_off: bool = False,
     may_decide: MayDecide | None = None,
     identify: Identify = user_by_header,
+    checked: bool = True,
 ) -> AsyncIterator[Stage]:
     """Serve a stage with uvicorn on loopback.
 
     What still waits at the end may go on then; or, to be cut off, only when the server has ended.
+    Before that its chats are checked, unless they are not to be asked for.
     """
     stage = Stage()
     stage.model = ScriptedModel(script=stage.script())
@@ -298,6 +310,8 @@ async def staged(
             stage.url, stage.http = url, http
             try:
                 yield stage
+                if checked and not cut_off:
+                    await check_chats(http)
             finally:
                 if not cut_off:
                     stage.go_on()

@@ -7,7 +7,13 @@ from google.genai import types
 
 from adk_stream_protocol.errors import BadRequest, TooLarge, UnsupportedMedia
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
+from adk_stream_protocol.translation.contents import (
+    ContentLimits,
+    answers_content,
+    has_words,
+    said_text,
+    user_content,
+)
 from adk_stream_protocol.wire.messages import Part, UIMessage
 from adk_stream_protocol.wire.profiles import DENIED_TEXT
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
@@ -33,6 +39,28 @@ def parts_of(said: UIMessage, limits: ContentLimits = LIMITS) -> list[types.Part
 
 
 # Messages
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        message({"type": "text", "text": "a"}, {"type": "text", "text": " "}, file(PNG)),
+        message({"type": "text", "text": " a "}, {"type": "text", "text": "\nb"}),
+        message(content=({"type": "text", "text": "a"}, {"type": "text", "text": "b"})),
+        message({"type": "text", "text": "a"}, content=({"type": "text", "text": "b"},)),
+        message(file(PNG)),
+    ],
+)
+def test_text_of_a_message_is_what_is_passed_on_of_it(said: UIMessage) -> None:
+    assert said_text(said) == "".join(part.text or "" for part in parts_of(said))
+    assert has_words(said)
+
+
+def test_message_without_text_or_file_only_names_one() -> None:
+    for nothing in (message(), message({"type": "step-start"}), message({"type": "text"})):
+        assert said_text(nothing) == ""
+    assert not has_words(message())
+    assert not has_words(message({"type": "step-start"}))
 
 
 def test_text_is_passed_on() -> None:

@@ -101,6 +101,16 @@ def test_ids_of_a_turn_come_from_its_stamp() -> None:
     assert (turn.user_message_id, turn.message_id) == ("u7", "m7")
 
 
+def test_a_turn_began_when_its_stamp_says_so_or_with_its_first_event() -> None:
+    user, message = MessageId("u7"), MessageId("m7")
+    late = stamp(user_message=user, message=message, created_at=5)
+    events = [said(mark=stamp(user_message=user, message=message)), said(mark=late)]
+    (turn,) = past_turns(events)
+    assert turn.began_at == 5
+    (turn,) = past_turns(events[:1])
+    assert turn.began_at == int(events[0].timestamp * 1000)
+
+
 def test_ids_of_a_turn_made_elsewhere_come_from_adk() -> None:
     (turn,) = past_turns([said()])
     assert (turn.user_message_id, turn.message_id) == ("user-e-1", "msg-e-1")
@@ -324,12 +334,20 @@ def test_card_is_only_added_to_calls_the_ledger_knows() -> None:
 
 
 def test_chat_is_what_was_said_and_what_answered_it() -> None:
-    messages = messages_of([said(text("hi")), event(text("Hello"))], [], Audience())
+    events = [said(text("hi")), event(text("Hello"))]
+    metadata = {"createdAt": int(events[0].timestamp * 1000)}
+    messages = messages_of(events, [], Audience())
     assert [message.to_json() for message in messages] == [
-        {"id": "user-e-1", "role": "user", "parts": [{"type": "text", "text": "hi"}]},
+        {
+            "id": "user-e-1",
+            "role": "user",
+            "metadata": metadata,
+            "parts": [{"type": "text", "text": "hi"}],
+        },
         {
             "id": "msg-e-1",
             "role": "assistant",
+            "metadata": metadata,
             "parts": [{"type": "step-start"}, {"type": "text", "text": "Hello", "state": "done"}],
         },
     ]

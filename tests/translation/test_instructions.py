@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from adk_stream_protocol.errors import BadRequest, ClientFault, NotFound
-from adk_stream_protocol.identifiers import ApprovalId
+from adk_stream_protocol.identifiers import ApprovalId, MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.instructions import (
     Answers,
@@ -18,7 +18,7 @@ from adk_stream_protocol.translation.instructions import (
     interpret,
     may_answer,
 )
-from adk_stream_protocol.wire.requests import parse_request
+from adk_stream_protocol.wire.requests import BEGINNING, parse_request
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 from translation.builders import held_call
 
@@ -136,6 +136,47 @@ def test_regenerate_names_the_message_and_brings_the_last_one_said() -> None:
 
 def test_regenerate_may_name_and_bring_nothing() -> None:
     assert read(assistant(), trigger="regenerate-message") == Regenerate(None, None)
+    assert read(trigger="regenerate-message") == Regenerate(None, None)
+    assert read(trigger="regenerate-message", message_id="m1") == Regenerate(MessageId("m1"), None)
+
+
+def test_another_message_that_is_named_may_be_the_answer_to_replace() -> None:
+    said = read(user("hi", "u1"), message_id="m1")
+    assert isinstance(said, Say)
+    assert (said.edits, said.replaces) == (False, "m1")
+    own = read(user("hi", "u1"), message_id="u1")
+    assert isinstance(own, Say)
+    assert own.replaces is None
+
+
+@pytest.mark.parametrize("trigger", ["submit-message", "regenerate-message"])
+def test_parent_is_passed_on(trigger: str) -> None:
+    body: dict[str, JsonValue] = {"id": "chat", "messages": [user()], "trigger": trigger}
+    for named, parent in (({}, None), ({"parentId": None}, BEGINNING), ({"parentId": "m1"}, "m1")):
+        asked = interpret(parse_request({**body, **named}), ())
+        assert isinstance(asked, Say | Regenerate)
+        assert asked.parent_id == parent
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_bare"),
+    [
+        ({}, True),
+        ({"messageId": ""}, True),
+        ({"trigger": "submit-message"}, False),
+        ({"messageId": "u1"}, False),
+        ({"messageId": "m9"}, False),
+        ({"parentId": "m1"}, False),
+        ({"parentId": None}, False),
+    ],
+)
+def test_request_that_says_nothing_but_the_message_is_bare(
+    rest: dict[str, JsonValue], is_bare: bool
+) -> None:
+    for said in ({"message": user("hi", "u1")}, {"messages": [assistant(), user("hi", "u1")]}):
+        asked = interpret(parse_request({"id": "chat", **said, **rest}), ())
+        assert isinstance(asked, Say)
+        assert asked.is_bare == is_bare
 
 
 def test_last_message_of_the_system_is_refused() -> None:

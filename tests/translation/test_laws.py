@@ -16,7 +16,7 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adk_stream_protocol.engine.reply import LoggedReply
+from adk_stream_protocol.engine.reply import LoggedReply, Shown
 from adk_stream_protocol.errors import ClientFault
 from adk_stream_protocol.identifiers import ChatId, MessageId, ReplyId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
@@ -438,7 +438,7 @@ def test_replay_from_any_point_equals_the_tail(
             LoggedReply(chat, log, ReplyId("r")),
             LoggedReply(chat, log, ReplyId("r"), _cursor=cut),
             LoggedReply(chat, log, ReplyId("r"), own_only=True),
-            LoggedReply(chat, log, ReplyId("r"), known=frozenset(known)),
+            LoggedReply(chat, log, ReplyId("r"), shown=Shown(frozenset(known))),
         ]
         first = await _read_while_written(readers, log, batches)
         late = LoggedReply(chat, log, ReplyId("r"), own_only=True)

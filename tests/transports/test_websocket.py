@@ -100,7 +100,8 @@ async def test_resume_replays_the_whole_message_from_0(stage: Stage, socket: Soc
         replayed = Answered(200, chunks_of(await other.all("again")))
     assert replayed.message_id == asked.message_id
     assert replayed.text == "Paying. Result told."
-    assert "tool-input-available" in replayed.types
+    assert "tool-input-delta" in replayed.types
+    assert "tool-input-available" not in replayed.types
     assert replayed.types.count("start") == 1
 
 

@@ -33,6 +33,7 @@ from adk_stream_protocol.wire.frames import (
     Started,
     ToolResult,
 )
+from adk_stream_protocol.wire.requests import BEGINNING
 
 STOCK = AiSdkDialect()
 ENVELOPE = EnvelopeDialect()
@@ -69,6 +70,25 @@ def test_a_regeneration_is_a_send_frame_too() -> None:
     frame = STOCK.parse(stock(trigger="regenerate-message", messages=[SAID]))
     assert isinstance(frame, Send)
     assert frame.request.trigger == "regenerate-message"
+
+
+def test_a_send_frame_may_bring_one_message_or_only_name_one() -> None:
+    alone = STOCK.parse(stock(message=SAID))
+    assert isinstance(alone, Send)
+    assert [message.text for message in alone.request.messages] == ["hi"]
+    named = STOCK.parse(stock(trigger="regenerate-message", messageId="m1"))
+    assert isinstance(named, Send)
+    assert (named.request.messages, named.request.message_id) == ((), "m1")
+
+
+def test_what_a_transport_adds_to_the_body_is_read_and_replaces_nothing() -> None:
+    added = {"parentId": "m1", "message": {**SAID, "id": "u9"}, "id": "other", "trigger": "no"}
+    frame = STOCK.parse(stock(messages=[SAID], trigger="submit-message", body=added))
+    assert isinstance(frame, Send)
+    assert frame.request.parent_id == "m1"
+    assert (frame.request.chat_id, frame.request.trigger) == ("c1", "submit-message")
+    assert frame.request.messages[0].id != "u9"
+    assert isinstance(STOCK.parse(stock(messages=[SAID], body="none")), Send)
 
 
 def test_resume_and_abort_are_read() -> None:
@@ -182,6 +202,17 @@ def test_a_message_is_a_chat_request_in_either_form() -> None:
     assert isinstance(old, Send)
     assert old.request.chat_id is None
     assert old.request.messages[0].content == ({"type": "text", "text": "hi"},)
+
+
+def test_a_message_may_come_alone_or_only_be_named() -> None:
+    alone = ENVELOPE.parse(envelope("message", {"message": SAID, "parentId": None}))
+    assert isinstance(alone, Send)
+    assert [message.text for message in alone.request.messages] == ["hi"]
+    assert alone.request.parent_id == BEGINNING
+    named = {"trigger": "regenerate-message", "messageId": "m1"}
+    again = ENVELOPE.parse(envelope("message", named))
+    assert isinstance(again, Send)
+    assert (again.request.messages, again.request.message_id) == ((), "m1")
 
 
 def test_a_tool_result_keeps_its_result_as_it_is() -> None:

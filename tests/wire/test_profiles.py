@@ -10,7 +10,9 @@ from adk_stream_protocol.wire.chunks import (
     DataChunk,
     ErrorChunk,
     FinishChunk,
+    FinishStepChunk,
     ResetStepChunk,
+    SdkVersion,
     StartChunk,
     StartStepChunk,
     TextDeltaChunk,
@@ -24,12 +26,17 @@ from adk_stream_protocol.wire.chunks import (
     ToolOutputErrorChunk,
 )
 from adk_stream_protocol.wire.entries import (
+    AnswersStep,
     CallAnswered,
+    CallFinished,
     CallHeld,
     Entry,
     HeldKind,
+    InputReleased,
     Outcome,
     OwnBegins,
+    Progress,
+    Resumed,
 )
 from adk_stream_protocol.wire.profiles import (
     CONFIRMATION_TOOL,
@@ -43,7 +50,7 @@ from adk_stream_protocol.wire.profiles import (
     Profile,
     outcome_text,
 )
-from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, dumps
 
 HELD = CallHeld("a1", "c1", "pay", {"amount": 5}, "Pay 5?", card={"status": "waiting"})
 BROWSER = CallHeld("a2", "c2", "get_location", {}, "", approval=False, kind="browser")
@@ -139,15 +146,16 @@ def test_what_a_policy_decided_is_a_whole_story_to_v7_and_its_end_to_others(
     decided = dataclasses.replace(answered(outcome, "policy"), automatic=True)
     card = DataChunk("approval", {"status": outcome}, id="a1")
     denied = [ToolOutputDeniedChunk("c1")] if outcome == "denied" else []
+    refused = [ToolOutputErrorChunk("c1", "Denied by policy; no person was asked.")]
     assert rendered(AI_SDK_7, decided) == [
         ToolApprovalRequestChunk("a1", "c1", is_automatic=True),
         ToolApprovalResponseChunk("a1", outcome == "approved", "policy"),
         card,
         *denied,
     ]
-    assert rendered(AI_SDK_6, decided) == [card, *denied]
-    told = [ToolOutputErrorChunk("c1", "Denied by policy; no person was asked.")]
-    assert rendered(ADK, decided) == (told if denied else [])
+    # A part that is denied must hold a denial, of which v6 cannot be told.
+    assert rendered(AI_SDK_6, decided) == [card, *(refused if denied else [])]
+    assert rendered(ADK, decided) == (refused if denied else [])
 
 
 def test_adk_profile_shows_a_held_call_as_a_confirmation_tool() -> None:
@@ -287,3 +295,158 @@ def test_whole_story_of_a_held_call_can_be_read_by_every_client(
     message = assemble(audience.render(entries))
     pay = next(part for part in message.parts if part["type"] == "tool-pay")
     assert pay["state"] in {"output-available", "output-error", "output-denied"}
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_verdict_is_not_told_to_who_gave_it(approved: bool) -> None:
+    own = dataclasses.replace(answered("approved" if approved else "denied"), own_verdict=approved)
+    assert ToolApprovalResponseChunk not in map(type, rendered(AI_SDK_7, own))
+    other = dataclasses.replace(own, own_verdict=not approved)
+    assert rendered(AI_SDK_7, other)[0] == ToolApprovalResponseChunk("a1", approved)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "own", "v6", "v7"),
+    [
+        ("denied", None, ToolOutputDeniedChunk, ToolOutputDeniedChunk),
+        ("denied", False, ToolOutputDeniedChunk, ToolOutputDeniedChunk),
+        # Its part holds an approval, and only v7 can be told otherwise.
+        ("denied", True, ToolOutputErrorChunk, ToolOutputDeniedChunk),
+        ("expired", True, ToolOutputErrorChunk, ToolOutputErrorChunk),
+        # Its part holds a denial, which a part with an error must not.
+        ("expired", False, ToolOutputDeniedChunk, ToolOutputDeniedChunk),
+        ("cancelled", False, ToolOutputDeniedChunk, ToolOutputDeniedChunk),
+    ],
+)
+def test_a_call_ends_in_a_state_that_fits_what_its_part_says_of_the_verdict(
+    outcome: Outcome, own: bool | None, v6: type[Chunk], v7: type[Chunk]
+) -> None:
+    entry = dataclasses.replace(answered(outcome), own_verdict=own)
+    assert type(rendered(AI_SDK_6, entry)[-1]) is v6
+    assert type(rendered(AI_SDK_7, entry)[-1]) is v7
+
+
+def test_an_own_denial_that_waits_for_others_leaves_the_part_as_it_is() -> None:
+    entry = dataclasses.replace(answered("denied"), own_verdict=False, waits=True)
+    card = DataChunk("approval", {"status": "denied"}, id="a1")
+    assert rendered(AI_SDK_6, entry) == rendered(AI_SDK_7, entry) == [card]
+    assert rendered(ADK, entry) == rendered(ADK, answered("denied"))
+
+
+def test_a_call_that_has_its_result_only_changes_its_card() -> None:
+    finished = CallFinished("a1", {"status": "done"})
+    card = DataChunk("approval", {"status": "done"}, id="a1")
+    assert rendered(AI_SDK_6, finished) == rendered(AI_SDK_7, finished) == [card]
+    assert rendered(ADK, finished) == []
+
+
+LOCATE = ToolInputAvailableChunk("c2", "get_location", {})
+
+
+def asking(name: str) -> bool:
+    return name == "get_location"
+
+
+@pytest.mark.parametrize("sdk", [6, 7])
+def test_the_input_of_a_browser_tool_is_held_back_until_it_is_approved(sdk: SdkVersion) -> None:
+    audience = Audience(sdk=sdk, runs_after_approval=asking)
+    asked = dataclasses.replace(BROWSER, approval=True)
+    shown = rendered(audience, ToolInputStartChunk("c2", "get_location"), LOCATE, asked)
+    assert LOCATE not in shown
+    assert ToolApprovalRequestChunk("a2", "c2") in shown
+    assert rendered(audience, InputReleased("c2", "get_location", {})) == [LOCATE]
+
+
+def test_a_browser_tool_that_is_not_asked_for_is_shown_though_its_namesake_is() -> None:
+    audience = Audience(runs_after_approval=asking)
+    assert rendered(audience, LOCATE, BROWSER) == [LOCATE]
+
+
+def test_other_tools_are_shown_at_once() -> None:
+    audience = Audience(runs_after_approval=asking)
+    shown = ToolInputAvailableChunk("c1", "pay", {})
+    assert rendered(audience, shown) == [shown]
+
+
+def test_the_adk_profile_shows_the_input_at_once_and_not_again() -> None:
+    audience = Audience("adk", runs_after_approval=asking)
+    shown = rendered(audience, LOCATE)
+    assert shown == [dataclasses.replace(LOCATE, provider_executed=True)]
+    assert rendered(audience, InputReleased("c2", "get_location", {})) == []
+
+
+def test_only_the_adk_profile_gives_answers_a_step_of_their_own() -> None:
+    step = [AnswersStep(begins=True), AnswersStep(begins=False)]
+    assert rendered(ADK, *step) == [StartStepChunk(), FinishStepChunk()]
+    assert rendered(AI_SDK_6, *step) == rendered(AI_SDK_7, *step) == []
+
+
+PAY = ToolInputAvailableChunk("c1", "pay", {"amount": 5})
+
+
+@pytest.mark.parametrize("audience", [AI_SDK_6, AI_SDK_7, ADK], ids=["v6", "v7", "adk"])
+def test_a_call_that_is_over_is_resumed_without_calling_it(audience: Audience) -> None:
+    told: list[Entry] = [
+        ToolInputStartChunk("c1", "pay"),
+        Resumed(ToolInputDeltaChunk("c1", '{"amount":5}')),
+        Resumed(PAY),
+        ToolOutputAvailableChunk("c1", {"paid": 5}),
+    ]
+    chunks = rendered(audience, *told)
+    assert [chunk.type for chunk in chunks] == [
+        "tool-input-start",
+        "tool-input-delta",
+        "tool-output-available",
+    ]
+    assert chunks[1] == ToolInputDeltaChunk("c1", '{"amount":5}')
+
+
+@pytest.mark.parametrize(
+    ("outcome", "progress", "v6", "v7"),
+    [
+        ("approved", "over", False, True),
+        ("approved", "released", False, True),
+        # Its helpers send the answers to the others only once this is answered, too.
+        ("approved", "recorded", True, True),
+        ("denied", "over", False, True),
+        ("expired", "over", False, False),
+        ("cancelled", "over", False, False),
+    ],
+)
+def test_a_decided_call_is_asked_for_again_only_where_its_part_can_show_the_verdict(
+    outcome: Outcome, progress: Progress, v6: bool, v7: bool
+) -> None:
+    entry = Resumed(HELD, outcome, progress)
+    card = DataChunk("approval", {"status": "waiting"}, id="a1")
+    request = [ToolApprovalRequestChunk("a1", "c1")]
+    assert rendered(AI_SDK_6, entry) == [*(request if v6 else []), card]
+    assert rendered(AI_SDK_7, entry) == [*(request if v7 else []), card]
+
+
+def test_a_denial_is_resumed_as_an_error_where_it_cannot_be_told() -> None:
+    denial = answered("denied", "no")
+    card = DataChunk("approval", {"status": "denied"}, id="a1")
+    entry = Resumed(denial, "denied")
+    assert rendered(AI_SDK_6, entry) == [card, ToolOutputErrorChunk("c1", outcome_text(denial))]
+    assert rendered(AI_SDK_7, entry) == rendered(AI_SDK_7, denial)
+    assert rendered(ADK, entry) == rendered(ADK, denial)
+
+
+def test_a_call_that_needed_no_approval_is_resumed_in_silence() -> None:
+    for audience in (AI_SDK_6, AI_SDK_7, ADK):
+        assert rendered(audience, Resumed(BROWSER)) == []
+
+
+def test_an_answered_confirmation_is_resumed_without_calling_it() -> None:
+    asked = rendered(ADK, HELD)[-1]
+    assert isinstance(asked, ToolInputAvailableChunk)
+    assert rendered(ADK, Resumed(HELD, "approved")) == [
+        ToolInputStartChunk("a1", CONFIRMATION_TOOL),
+        ToolInputDeltaChunk("a1", dumps(asked.input)),
+    ]
+
+
+def test_the_input_of_a_browser_tool_that_runs_is_resumed_when_it_is_released() -> None:
+    entry = Resumed(LOCATE, "approved", "released")
+    assert rendered(AI_SDK_6, entry) == rendered(AI_SDK_7, entry) == []
+    assert rendered(ADK, entry) == rendered(ADK, LOCATE)

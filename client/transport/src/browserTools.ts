@@ -147,7 +147,8 @@ function isLetRun(part: ToolPart, parts: ToolPart[], status: ChatStatus): boolea
   if (question !== undefined) {
     return question.state === 'output-available' && isYes(question.output);
   }
-  // The question may be on its way.
+  // What was approved has its input sent once more; of what has no approval, the question may be on its way.
+  if (part.approval !== undefined) return part.approval.approved === true;
   const isStreaming = status === 'streaming' || status === 'submitted';
-  return !isStreaming && part.providerExecuted !== true && part.approval === undefined;
+  return !isStreaming && part.providerExecuted !== true;
 }

@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 
 import { createChat, lastText, toolParts, VERSIONS } from './chats.js';
 import { DONE, EnvelopePage, frames } from './envelopePage.js';
-import { approval, asking, call, gated, goingOn, output } from './replies.js';
+import { asking, call, finish, gated, goingOn, heldBack, output, start } from './replies.js';
 import { ScriptedTransport } from './scriptedTransport.js';
 import { settled, until } from './waiting.js';
 
@@ -100,6 +100,7 @@ test.each([
     [bgm({ state: 'approval-responded', approval: { id: 'q', approved: false } })],
     'ready',
   ],
+  ['what was asked for and is shown again', [bgm({ approval: { id: 'q' } })], 'ready'],
   ['what waits for its confirmation', [bgm(), question()], 'ready'],
   [
     'what is denied by its confirmation',
@@ -123,6 +124,7 @@ test.each([
 
 test.each([
   ['approved', [bgm({ state: 'approval-responded', approval: { id: 'q', approved: true } })]],
+  ['approved, as the server says', [bgm({ approval: { id: 'q', approved: true } })]],
   ['confirmed', [bgm(), question({ state: 'output-available', output: { confirmed: true } })]],
   ['of a name that only the server knew', [bgm({ type: 'dynamic-tool', toolName: 'change_bgm' })]],
 ])('is run: what is %s', async (_, parts) => {
@@ -212,7 +214,7 @@ describe.each(Object.keys(VERSIONS))('in a chat of %s', version => {
 
   test.each([
     ['at once', [call('b1', 'change_bgm')]],
-    ['after approval', approval('b1', 'change_bgm')],
+    ['after approval', heldBack('b1', 'change_bgm')],
     ['after confirmation', gated('b1', 'change_bgm', {})],
   ])('over event streams a call is run %s, and sent with its approval', async (_, calls) => {
     const transport = new ScriptedTransport(asking('a1', ...calls), goingOn('a1'));
@@ -234,6 +236,36 @@ describe.each(Object.keys(VERSIONS))('in a chat of %s', version => {
     });
   });
 });
+
+test.each(Object.keys(VERSIONS))(
+  'in a chat of %s that sends an approval at once, a call is run once',
+  async version => {
+    const released = [start('a1'), call('b1', 'change_bgm'), finish('tool-calls')];
+    const transport = new ScriptedTransport(
+      asking('a1', ...heldBack('b1', 'change_bgm')),
+      released,
+      goingOn('a1'),
+    );
+    const runs: unknown[] = [];
+    const tools = new BrowserTools({
+      tools: { change_bgm: ({ amount }) => void runs.push(amount) },
+      transport: () => ({ addToolOutput: chat.addToolOutput }),
+    });
+    const isAnswered = ({ state }: any) =>
+      state === 'approval-responded' || state === 'output-available';
+    const chat: any = createChat(version, {
+      transport,
+      sendAutomaticallyWhen: ({ messages }: any) =>
+        toolParts(chat).some(isAnswered) && !messages.at(-1).parts.some(({ type }: any) => type === 'text'),
+      onChange: () => tools.look(chat.messages, chat.status),
+    });
+    await chat.sendMessage({ text: 'play' });
+    await chat.addToolApprovalResponse({ id: 'approval-b1', approved: true });
+    await until(() => lastText(chat) === 'Done.' && chat.status === 'ready');
+    expect(runs).toEqual([5]);
+    expect(toolParts(chat)[0]).toMatchObject({ state: 'output-available', output: null });
+  },
+);
 
 test('the location is what the browser says', async () => {
   const coords = { latitude: 35.6, longitude: 139.7, accuracy: 20, speed: null };

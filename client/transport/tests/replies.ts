@@ -44,6 +44,12 @@ export const approval = (id: string, name = 'process_payment'): Chunk[] => [
   call(id, name),
   { type: 'tool-approval-request', approvalId: `approval-${id}`, toolCallId: id },
 ];
+/** The same of a call that the browser runs: `tool-input-available` comes once it is approved. */
+export const heldBack = (toolCallId: string, toolName: string): Chunk[] => [
+  { type: 'tool-input-start', toolCallId, toolName },
+  { type: 'tool-input-delta', toolCallId, inputTextDelta: '{"amount":5}' },
+  { type: 'tool-approval-request', approvalId: `approval-${toolCallId}`, toolCallId },
+];
 /** A reply that ends while calls wait. */
 export const asking = (messageId: string, ...calls: Chunk[]): Chunk[] => [
   start(messageId),

@@ -8,14 +8,16 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from adk_stream_protocol.engine.draft import Draft
+from adk_stream_protocol.engine.draft import BARE, Draft
 from adk_stream_protocol.engine.drain import Drain
+from adk_stream_protocol.engine.read_replies import ReadReplies
 from adk_stream_protocol.engine.readers import Readers
-from adk_stream_protocol.engine.reply import LoggedReply, Reply, WaitingReply
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, Shown, WaitingReply
 from adk_stream_protocol.engine.steering import Steering
 from adk_stream_protocol.engine.turn import Turn
 from adk_stream_protocol.errors import (
@@ -89,6 +91,8 @@ class ChatTurns:
     drain: Drain = field(default_factory=Drain)
     """Once it has begun, running turns go on and no other begins."""
     meters: Meters = field(default_factory=Meters)
+    read: ReadReplies = field(init=False)
+    """Which replies were read to their end."""
     _tasks: TaskGroup | None = None
     """Owns the running turns; None while the server is not running."""
     _after: Callable[[Draft, bool], Awaitable[None]] | None = None
@@ -109,6 +113,7 @@ class ChatTurns:
     """Set and replaced whenever one of them is over."""
 
     def __post_init__(self) -> None:
+        self.read = ReadReplies(self.stores.turns)
         self.readers = None if math.isinf(self.leave) else Readers()
 
     @asynccontextmanager
@@ -122,9 +127,11 @@ class ChatTurns:
             self.drain.reset()
             self._tasks, self._after, self._recover = tasks, after, recover
             tasks.start_soon(self._keep)
+            tasks.start_soon(self.read.keep)
             try:
                 yield tasks
                 await self.drained()
+                await self._surely(self.read.store)
             finally:
                 self._tasks = self._after = self._recover = None
                 tasks.cancel_scope.cancel()
@@ -165,13 +172,19 @@ class ChatTurns:
             TooMany: too many turns of this user run, or too many requests wait for the chat.
         """
         request, most = draft.waiting(busy), self.max_turns
-        while isinstance(began := await self.try_begin(draft, most=most, request=request), Busy):
+        began = await self.try_begin(draft, most=most, request=request)
+        if isinstance(began, Attached) and self._is_over(began.turn):
+            # Whoever asks again knows the answer, and wants another.
+            await self.stores.turns.note_read([began.turn])
+            began = await self.try_begin(draft, most=most, request=request)
+        while isinstance(began, Busy):
             if began.turn.origin is None:
                 raise ChatBusy(
                     "A reply is running in this chat. Wait for its end or stop it, then send again."
                 )
             # Nobody asked for it: it makes up for a reply that was lost.
             await self.until_ended(began.turn)
+            began = await self.try_begin(draft, most=most, request=request)
         if isinstance(began, Queued):
             return self._queued(began)
         if isinstance(began, Attached) and began.turn.key != draft.key:
@@ -180,11 +193,18 @@ class ChatTurns:
             return self.waiting(steered)
         if isinstance(began, Attached) and not await self._is_kept(began.turn):
             raise Conflict(
-                "This message was sent and answered before. Load the chat to see the answer; give "
-                "a new message a new id.",
+                "This message was sent and answered before. Load the chat to see the answer. To "
+                'have another one, send it with "trigger": "regenerate-message". Give a new '
+                "message a new id.",
                 code="message_exists",
             )
         return self.reading(began.turn)
+
+    def _is_over(self, turn: TurnRecord) -> bool:
+        """Whether the reply to a message was read to its end, or stopped; see ADR-0016."""
+        if turn.running or turn.lapsed or not turn.key.startswith(BARE):
+            return False
+        return turn.stopping or turn in self.read
 
     def _queued(self, queued: Queued) -> WaitingReply:
         """Return the reply to a request that waits; stop what it interrupts."""
@@ -199,11 +219,13 @@ class ChatTurns:
 
     def waiting(self, request: WaitingRequest) -> WaitingReply:
         """Return the reply to a request that waits for its chat."""
+        record = TurnRecord(request.chat_id, request.owner, request.reply_id, request.key)
         return WaitingReply(
             request,
             self.stores,
             is_leaving=lambda: self.drain.has_begun,
             readers=self.readers,
+            on_delivered=self.noting_read(record),
         )
 
     async def _is_kept(self, turn: TurnRecord) -> bool:
@@ -328,16 +350,21 @@ class ChatTurns:
         elif record.reply_id in self._held:
             self._held[record.reply_id] = record
 
-    def reading(self, turn: TurnRecord, *, known: frozenset[str] = frozenset()) -> LoggedReply:
+    def reading(self, turn: TurnRecord, shown: Shown | None = None) -> LoggedReply:
         """Return a turn's reply for a reader that has the message so far."""
         return LoggedReply(
             turn.chat_id,
             self.stores.log,
             turn.reply_id,
             own_only=True,
-            known=known,
+            shown=shown or Shown(),
+            on_delivered=self.noting_read(turn),
             readers=self.readers,
         )
+
+    def noting_read(self, turn: TurnRecord) -> Callable[[], None] | None:
+        """Return what notes that a turn's reply was read to its end; None: it does not matter."""
+        return partial(self.read.note, turn) if turn.key.startswith(BARE) else None
 
     async def until_ended(self, turn: TurnRecord) -> None:
         """Return when the turn's reply has ended; its chat is free by then."""

@@ -24,7 +24,8 @@ from adk_stream_protocol.engine.live_run import LiveRun
 from adk_stream_protocol.engine.live_runs import LiveRuns
 from adk_stream_protocol.engine.preparation import Preparation
 from adk_stream_protocol.engine.recovery import Recovery
-from adk_stream_protocol.engine.reply import LoggedReply, Reply, ToldReply, WaitingReply
+from adk_stream_protocol.engine.repeated_answers import RepeatedAnswers
+from adk_stream_protocol.engine.reply import LoggedReply, Reply, Shown, ToldReply, WaitingReply
 from adk_stream_protocol.engine.request_queue import RequestQueue
 from adk_stream_protocol.engine.sessions import ChatInfo, Sessions
 from adk_stream_protocol.errors import Conflict, NotFound, NotYours, trace_of
@@ -49,26 +50,26 @@ from adk_stream_protocol.ports import (
     Stores,
     TurnRecord,
 )
-from adk_stream_protocol.translation.cards import card
 from adk_stream_protocol.translation.history import (
     messages_of,
     past_turns,
+    with_message_so_far,
 )
 from adk_stream_protocol.translation.instructions import (
     Answer,
     Answers,
     Decision,
-    Output,
     Regenerate,
     Say,
     interpret,
     may_answer,
 )
+from adk_stream_protocol.translation.resuming import Resumption
 from adk_stream_protocol.wire.messages import UIMessage
 from adk_stream_protocol.wire.profiles import Audience
 from adk_stream_protocol.wire.requests import BusyPolicy, ChatRequest
 
-__all__ = ["Conversations"]
+__all__ = ["Conversations", "LoadedChat"]
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,16 @@ class _Known:
     """Whether it has neither turns nor a session."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedChat:
+    """A chat as a page loads it."""
+
+    info: ChatInfo
+    messages: Sequence[UIMessage]
+    active_stream_id: ChatId | None
+    """What to resume with while a reply runs; None: none does."""
+
+
 @dataclass(slots=True)
 class Conversations:
     """All chats of one server."""
@@ -122,6 +133,8 @@ class Conversations:
     """What a request does to a reply that runs in its chat, if it does not say."""
     _tries: dict[ChatId, _Try] = field(default_factory=dict)
     """The chats that were found to be continued, and could not be yet."""
+    _repeated: RepeatedAnswers = field(default_factory=RepeatedAnswers)
+    """Answers that clients send again and again."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -213,11 +226,13 @@ class Conversations:
             waiting = await self.stores.waiting.of_chat(chat_id)
             if waiting:
                 return self.turns.waiting(waiting[-1])
-        # A step may have been approved since they were written.
-        held = await self.stores.calls.of_chat(chat_id)
-        cards = {call.approval_id: card(call) for call in held if call.state is CallState.PENDING}
         reply = LoggedReply(
-            chat_id, self.stores.log, turn.reply_id, cards=cards, readers=self.turns.readers
+            chat_id,
+            self.stores.log,
+            turn.reply_id,
+            resumption=Resumption.of(await self.stores.calls.of_chat(chat_id)),
+            on_delivered=self.turns.noting_read(turn),
+            readers=self.turns.readers,
         )
         retained = turn.running or await self.stores.log.read(turn.reply_id, 0) is not None
         return reply if retained else None
@@ -348,24 +363,34 @@ class Conversations:
             raise
         return info.labelled(label)
 
-    async def messages(
-        self, chat_id: ChatId, user: UserId, audience: Audience
-    ) -> tuple[ChatInfo, Sequence[UIMessage]]:
+    async def messages(self, chat_id: ChatId, user: UserId, audience: Audience) -> LoadedChat:
         """Return a chat and its messages, ready for `useChat({messages})`.
+
+        Of a reply that runs, its message holds what was said so far.
 
         Raises:
             NotFound: there is no such chat, or it is not this user's.
         """
         await self.check_owner(chat_id, user)
+        # First: what ends after this is resumed, and so not missed.
+        turn = await self.stores.turns.latest(chat_id)
         info, events = await self.sessions.describe(chat_id, user)
         info = info.labelled(await self.stores.labels.get(chat_id, user))
         calls = (await self._known(chat_id, user)).held
-        turn = await self.stores.turns.latest(chat_id)
-        if turn is not None and (turn.running or turn.lapsed):
+        is_active = turn is not None and (turn.running or turn.lapsed)
+        if is_active:
             # Whoever sees a request answers it: also if its turn died before it stored the row.
             calls = await self.preparation.open_missing(chat_id, user, past_turns(events)[-1:])
+        elif turn is not None and (noting := self.turns.noting_read(turn)) is not None:
+            # Whoever has the history has the newest answer.
+            noting()
         messages = messages_of(events, calls, audience, self.preparation.options)
-        return info, [*messages, *await self.queue.messages(chat_id)]
+        if turn is not None and turn.running:
+            said = await self.stores.log.written(turn.reply_id)
+            messages = with_message_so_far(messages, said, calls, audience)
+        waiting = await self.queue.messages(chat_id)
+        is_active = is_active or bool(waiting)
+        return LoadedChat(info, [*messages, *waiting], chat_id if is_active else None)
 
     async def artifact(
         self, chat_id: ChatId, user: UserId, *, filename: str, version: int | None
@@ -412,24 +437,33 @@ class Conversations:
         via: str,
         mode: RunMode,
     ) -> Reply:
-        calls, brought = await self._record(answers, user, via)
+        answers = tuple(answers)
+        calls, shown, changed = await self._record(answers, user, via)
         ready = await self._ready(chat_id)
         for call in calls:
             if call.invocation_id in ready:
-                return await self._begin_when_free(call, user, brought, mode)
+                return await self._begin_when_free(call, user, shown, mode)
         waiting = [call for call in calls if call.state is CallState.PENDING]
         # Another server may have delivered the answer since it was recorded.
         settled = await self.ledger.owned((waiting or calls)[-1].approval_id, user)
+        if (
+            settled.delivered_in is None
+            and not changed
+            and self._repeated.are_too_many(chat_id, answers)
+        ):
+            return ToldReply(chat_id, await self.preparation.refusal(settled, user))
         # What still waits is asked for again: the client shows it as answered.
         again = waiting if settled.state is CallState.PENDING else ()
-        return await self._outcome(settled, user, brought, again=again)
+        return await self._outcome(settled, user, shown, again=again)
 
     async def _record(
         self, answers: Iterable[Answer], user: UserId, via: str
-    ) -> tuple[list[HeldCall], frozenset[str]]:
-        """Record answers; return the calls, and those whose output the caller's message shows."""
+    ) -> tuple[list[HeldCall], Shown, bool]:
+        """Record answers; return the calls, what the caller shows, and whether one was new."""
         calls: list[HeldCall] = []
         brought: set[str] = set()
+        verdicts: dict[ApprovalId, bool] = {}
+        changed = False
         for answer in answers:
             try:
                 ruling, call = await self.ledger.answer(answer, user=user, via=via)
@@ -439,15 +473,18 @@ class Conversations:
             # For whoever waits for this very call, in any process.
             self.stores.wake.hint(call.approval_id)
             calls.append(call)
-            if isinstance(answer, Output) and answer.is_shown and ruling != "conflict":
+            changed = changed or ruling == "accepted"
+            if isinstance(answer, Decision):
+                verdicts[call.approval_id] = answer.approved
+            elif answer.is_shown and ruling != "conflict":
                 brought.add(call.call_id)
-        return calls, frozenset(brought)
+        return calls, Shown(frozenset(brought), verdicts), changed
 
     async def _outcome(
         self,
         call: HeldCall,
         user: UserId,
-        brought: frozenset[str],
+        shown: Shown,
         *,
         again: Sequence[HeldCall] = (),
     ) -> Reply:
@@ -456,9 +493,10 @@ class Conversations:
         if call.delivered_in is not None:
             call = await self.ledger.owned(call.approval_id, user)
             if turn is not None and call.delivered_in in {turn.reply_id, turn.origin}:
-                return self.turns.reading(turn, known=brought)
-            return ToldReply(call.chat_id, await self.preparation.outcome(call, user))
-        standing = await self.preparation.standing(call, user, again=again)
+                return self.turns.reading(turn, shown)
+            told = await self.preparation.outcome(call, user)
+            return ToldReply(call.chat_id, Shown(verdicts=shown.verdicts).seen(told))
+        standing = await self.preparation.standing(call, user, shown.verdicts, again=again)
         return ToldReply(call.chat_id, standing)
 
     async def _answer_first(
@@ -500,7 +538,7 @@ class Conversations:
                 return
 
     async def _begin_when_free(
-        self, call: HeldCall, user: UserId, known: frozenset[str], mode: RunMode
+        self, call: HeldCall, user: UserId, shown: Shown, mode: RunMode
     ) -> Reply:
         """Start a call's continuation; if another turn runs, wait for its end first."""
         while True:
@@ -508,13 +546,13 @@ class Conversations:
             if calls is None:
                 # A decision elsewhere was faster, or the message was taken back.
                 settled = await self.ledger.owned(call.approval_id, user)
-                return await self._outcome(settled, user, known)
+                return await self._outcome(settled, user, shown)
             draft = await self.preparation.continuation(
                 call.chat_id, user, call.invocation_id, calls, mode
             )
             began = await self.turns.try_begin(draft)
             if not isinstance(began, Busy):
-                return self.turns.reading(began.turn, known=known)
+                return self.turns.reading(began.turn, shown)
             await self.turns.until_ended(began.turn)
 
     async def _go_on(self, ended: Draft, failed: bool) -> None:
@@ -712,8 +750,8 @@ class Conversations:
 
 
 def _named_calls(request: ChatRequest) -> Iterable[str]:
-    last = request.messages[-1]
-    for item in (*last.content, *last.parts):
-        name = item.get("toolCallId")
-        if isinstance(name, str):
-            yield name
+    for last in request.messages[-1:]:
+        for item in (*last.content, *last.parts):
+            name = item.get("toolCallId")
+            if isinstance(name, str):
+                yield name

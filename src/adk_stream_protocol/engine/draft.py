@@ -15,10 +15,13 @@ from adk_stream_protocol.wire.values import JsonObject
 if TYPE_CHECKING:
     from adk_stream_protocol.engine.turn import Turn
 
-__all__ = ["ANSWERS", "REGENERATE", "Draft"]
+__all__ = ["ANSWERS", "BARE", "REGENERATE", "Draft"]
 
 ANSWERS: Final = "answers:"
 """How the keys of turns begin that deliver answers; the ids of the approvals follow."""
+
+BARE: Final = "bare:"
+"""How the keys of requests begin that say nothing but a message: see `Say.is_bare`."""
 
 REGENERATE: Final = "regenerate:"
 """How the keys of requests for another answer begin."""
@@ -55,6 +58,8 @@ class Draft:
     """The reply of the turn before, once the chat is taken; None: there was none."""
     rewinds: bool = False
     """Whether it takes back earlier turns, and with them what they answered."""
+    has_place: bool = False
+    """Whether it says where in its chat it stands, so that it cannot stand in a reply that runs."""
     request: JsonObject | None = None
     """The request itself, if it may wait for its chat; None: it may not."""
     waited: bool = False
@@ -86,7 +91,7 @@ class Draft:
             request=self.request,
             mode=self.mode or "unary",
             # Only what adds to the conversation can go into a reply that runs.
-            policy="queue" if policy == "steer" and self.rewinds else policy,
+            policy="queue" if policy == "steer" and (self.rewinds or self.has_place) else policy,
         )
 
     @property

@@ -8,6 +8,7 @@ the run ends, and the answer is given to another.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import math
 from collections import deque
@@ -27,7 +28,7 @@ from websockets.exceptions import ConnectionClosed
 from adk_stream_protocol.bell import Bell
 from adk_stream_protocol.engine.live_joining import read_ahead
 from adk_stream_protocol.engine.live_queue import LiveQueue
-from adk_stream_protocol.engine.turn_names import TurnNames
+from adk_stream_protocol.engine.turn_names import TurnNames, now
 from adk_stream_protocol.errors import NotRunning, ServerFault
 from adk_stream_protocol.held_calls.asking import Asking
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
@@ -284,6 +285,8 @@ class LiveRun:
             if not begins_turn(event):
                 return
             self._is_unasked = True
+            began = self.names.created_at or now()
+            self._take_names(dataclasses.replace(self.names, created_at=began))
             if not self._in_turn:
                 self._spoke(self)
         runs = bool(self.scope.running)

@@ -17,7 +17,7 @@ from google.adk.sessions.base_session_service import (
 from google.adk.sessions.session import Session
 from typing_extensions import override
 
-from adk_stream_protocol.engine.sessions import OWN_STATE
+from adk_stream_protocol.engine.sessions import OWN_STATE, rewind_metadata
 from adk_stream_protocol.errors import telling_loss
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
 from adk_stream_protocol.translation.history import reply_of, steering_stamp
@@ -70,6 +70,8 @@ class LiveSessions(BaseSessionService):
     async def _append(self, session: Session, event: Event) -> Event:
         if event.actions.rewind_before_invocation_id:
             _keep_own_state(event)
+            noted = rewind_metadata.get() or {}
+            event.custom_metadata = {**(event.custom_metadata or {}), **noted}
         with telling_loss():
             return await self._inner.append_event(session, event)
 

@@ -82,6 +82,7 @@ class Modes:
                     message=past.message_id,
                     # Of all that make up for one reply: what is stored is the request's.
                     reply=draft.origin or draft.reply_id,
+                    created_at=past.began_at,
                 ),
             ),
         )
@@ -94,4 +95,5 @@ def _names(draft: Draft, past: PastTurn) -> TurnNames:
         user_message_id=past.user_message_id,
         invocation_id=past.invocation_id or InvocationId(f"e-{uuid.uuid4()}"),
         origin=draft.origin,
+        created_at=past.began_at,
     )

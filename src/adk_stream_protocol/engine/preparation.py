@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,12 +15,14 @@ from google.adk.events.event import Event
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from adk_stream_protocol.engine.draft import ANSWERS, REGENERATE, Draft
+from adk_stream_protocol.engine.draft import ANSWERS, BARE, REGENERATE, Draft
 from adk_stream_protocol.engine.modes import Modes
+from adk_stream_protocol.engine.repeated_answers import still_awaited
+from adk_stream_protocol.engine.reply import Shown
 from adk_stream_protocol.engine.sessions import Sessions
 from adk_stream_protocol.engine.turn import Turn, TurnLimits
-from adk_stream_protocol.engine.turn_names import TurnNames
-from adk_stream_protocol.errors import BadRequest, Conflict, NotFound
+from adk_stream_protocol.engine.turn_names import TurnNames, now
+from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import (
@@ -31,9 +33,15 @@ from adk_stream_protocol.identifiers import (
     UserId,
 )
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.ports import AgentRun, Log, RunMode
-from adk_stream_protocol.translation.cards import call_answered, call_held
-from adk_stream_protocol.translation.contents import ContentLimits, answers_content, user_content
+from adk_stream_protocol.ports import AgentRun, Log, RunMode, Turns
+from adk_stream_protocol.translation.branches import Branch, regenerated, said_at
+from adk_stream_protocol.translation.cards import call_answered, call_held, input_released
+from adk_stream_protocol.translation.contents import (
+    ContentLimits,
+    answers_content,
+    said_text,
+    user_content,
+)
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
 from adk_stream_protocol.translation.history import (
     PastTurn,
@@ -45,15 +53,10 @@ from adk_stream_protocol.translation.history import (
     unanswered,
 )
 from adk_stream_protocol.translation.instructions import Regenerate, Say
-from adk_stream_protocol.wire.chunks import (
-    AbortChunk,
-    FinishChunk,
-    FinishStepChunk,
-    StartChunk,
-    StartStepChunk,
-)
-from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.values import JsonObject, digest, jsonable
+from adk_stream_protocol.translation.rewinds import RewindNote
+from adk_stream_protocol.wire.chunks import AbortChunk, FinishChunk, StartChunk
+from adk_stream_protocol.wire.entries import AnswersStep, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.values import JsonObject, JsonValue, digest, jsonable
 
 __all__ = ["Preparation", "by_lane", "due_calls"]
 
@@ -65,6 +68,7 @@ class Preparation:
     sessions: Sessions
     ledger: Ledger
     log: Log
+    turns: Turns
     modes: Modes
     limits: TurnLimits = field(default_factory=TurnLimits)
     content_limits: ContentLimits = field(default_factory=ContentLimits)
@@ -96,15 +100,21 @@ class Preparation:
             ClientFault: the message is empty, too large, or holds a file that is not allowed.
         """
         content = user_content(said.message, self.content_limits)
-        content_hash = digest(jsonable(content.model_dump(mode="json", exclude_none=True)))
         # A client that gives its messages no id repeats a request by sending the same content.
-        name = said.message.id or uuid.uuid4().hex
+        key = f"{said.message.id or uuid.uuid4().hex}:{_hash(content)}"
+        key = f"{BARE}{key}" if said.is_bare else f"say:{key}"
+        # The same message means something else if the request says where it stands.
+        place: list[JsonValue] = [said.edits, said.replaces, said.parent_id]
+        has_place = any(named not in {None, False} for named in place)
+        if has_place:
+            key = f"{key}:{digest(place)}"
         return Draft(
             chat_id,
             owner,
-            key=f"say:{name}:{content_hash}",
+            key=key,
             prepare=partial(self._prepare_say, said, content, is_new),
             rewinds=said.edits,
+            has_place=has_place,
             mode=mode,
             request=request,
         )
@@ -119,16 +129,27 @@ class Preparation:
         request: JsonObject | None = None,
     ) -> Draft:
         """Draft another answer to a message; `request` may wait for its chat."""
+        named: list[JsonValue] = [asked.message_id, asked.parent_id]
+        if asked.message is not None:
+            named += [asked.message.id, said_text(asked.message)]
         return Draft(
             chat_id,
             owner,
-            key=f"{REGENERATE}{asked.message_id or ''}",
+            key=f"{REGENERATE}{digest(named)}",
             prepare=partial(self._prepare_regenerate, asked),
-            repeatable=True,
+            repeatable=await self._may_repeat(asked, chat_id, owner),
             rewinds=True,
             mode=mode,
             request=request,
         )
+
+    async def _may_repeat(self, asked: Regenerate, chat_id: ChatId, owner: UserId) -> bool:
+        """Whether a request for another answer can be meant again, once it was given one."""
+        if asked.message_id is None:
+            return True
+        # An answer that was replaced is gone: who names it asks for what was asked before.
+        turns = past_turns(await self.sessions.events(chat_id, owner))
+        return any(asked.message_id in {turn.message_id, turn.user_message_id} for turn in turns)
 
     async def continuation(
         self,
@@ -180,33 +201,55 @@ class Preparation:
         return [StartChunk(turn.message_id), *told[since:]]
 
     async def standing(
-        self, call: HeldCall, owner: UserId, *, again: Sequence[HeldCall] = ()
+        self,
+        call: HeldCall,
+        owner: UserId,
+        verdicts: Mapping[ApprovalId, bool],
+        *,
+        again: Sequence[HeldCall] = (),
     ) -> list[Entry]:
         """Return how a call stands whose continuation waits for more answers.
 
         Args:
             call: the call.
             owner: whose it is.
+            verdicts: what the reader just decided: it has not been told to run these calls.
             again: the calls to ask for again, because their answer did not end the wait.
         """
         turn = await self._past(call.chat_id, owner, call.invocation_id)
+        siblings = await self._siblings(call)
+        answered = Shown(verdicts=verdicts).seen(
+            dataclasses.replace(call_answered(row), waits=True)
+            for row in siblings
+            if row.decided_at is not None
+        )
+        # After the answers, in the step of the call: in another, it would be another part.
+        released = [
+            input_released(row)
+            for row in siblings
+            if row.approval_id in verdicts and row.awaits_browser
+        ]
+        told: list[Entry] = [*answered, *map(call_held, again)]
+        if not any(row.state is CallState.PENDING for row in siblings):
+            # Only outputs are awaited.
+            told = [AnswersStep(begins=True), *told, AnswersStep(begins=False)]
+        return [StartChunk(turn.message_id), *told, *released, FinishChunk("tool-calls")]
+
+    async def refusal(self, call: HeldCall, owner: UserId) -> list[Entry]:
+        """Return what a client gets that answers the same again and again: what is awaited."""
+        turn = await self._past(call.chat_id, owner, call.invocation_id)
+        return [StartChunk(turn.message_id), still_awaited(await self._siblings(call))]
+
+    async def _siblings(self, call: HeldCall) -> list[HeldCall]:
+        """Return the calls that are answered together with one, itself included."""
         calls = await self.ledger.calls.of_chat(call.chat_id)
-        siblings = [row for row in calls if row.invocation_id == call.invocation_id]
-        answered = [call_answered(row) for row in siblings if row.decided_at is not None]
-        finish = FinishChunk("tool-calls")
-        if any(row.state is CallState.PENDING for row in siblings):
-            return [StartChunk(turn.message_id), *answered, *map(call_held, again), finish]
-        # Only outputs are awaited. Without a new step the stock helper finds every approval
-        # answered and sends again, for ever.
-        step: list[Entry] = [StartStepChunk(), *answered, FinishStepChunk()]
-        return [StartChunk(turn.message_id), *step, finish]
+        return [row for row in calls if row.invocation_id == call.invocation_id]
 
     # Turns
 
     async def _prepare_say(
         self, said: Say, content: types.Content, is_new: bool, draft: Draft
     ) -> Turn:
-        user_message = MessageId(said.message.id)
         # A live run may store something while this is read.
         is_live = self.modes.lives.of(draft.chat_id) is not None
         session: Session | None = None
@@ -214,22 +257,8 @@ class Preparation:
         if not is_new or draft.previous is not None:
             session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
-        known = [turn for turn in turns if user_message and turn.user_message_id == user_message]
-        again = bool(known) and known[0] is turns[-1] and self._has_failed(known[0])
-        if known and not said.edits and not again:
-            raise Conflict(
-                "A message with this id was sent before. Give a new message a new id, or name the "
-                "message in messageId to replace it.",
-                code="message_exists",
-            )
-        if known:
-            await self.rewind(draft, turns, known[0])
-            session = None
-        elif session is None:
-            session = await self.sessions.make(draft.chat_id, draft.owner, said=content)
-        # ADK takes it as it was read: a long chat's events are not read twice.
-        read = None if is_live else session
-        return await self.fresh(draft, content, user_message, session=read)
+        branch = said_at(said, content, turns, has_failed=self._has_failed)
+        return await self._prepare_branch(branch, session, draft, is_live=is_live)
 
     def _has_failed(self, turn: PastTurn) -> bool:
         """Whether a turn ended with an error, or before it said anything."""
@@ -237,22 +266,28 @@ class Preparation:
         return translator.failed or len(told) == 1
 
     async def _prepare_regenerate(self, asked: Regenerate, draft: Draft) -> Turn:
+        is_live = self.modes.lives.of(draft.chat_id) is not None
         session = await self.sessions.get(draft.chat_id, draft.owner)
         turns = [] if session is None else past_turns(session.events)
-        target = _target(turns, asked)
         if draft.stopped:
             # The answer that there is stays.
             return self._stopped(draft)
-        if target is not None and target.said is not None:
-            await self.rewind(draft, turns, target)
-            return await self.fresh(draft, target.said, target.user_message_id)
-        if asked.message is None:
-            raise BadRequest("There is no message to answer again.", code="nothing_to_regenerate")
-        # The server never saw the message: its first request failed before it was stored.
-        content = user_content(asked.message, self.content_limits)
-        if session is None:
-            session = await self.sessions.make(draft.chat_id, draft.owner, said=content)
-        return await self.fresh(draft, content, MessageId(asked.message.id), session=session)
+        read = partial(user_content, limits=self.content_limits)
+        branch = regenerated(asked, turns, read=read)
+        return await self._prepare_branch(branch, session, draft, is_live=is_live)
+
+    async def _prepare_branch(
+        self, branch: Branch, session: Session | None, draft: Draft, *, is_live: bool
+    ) -> Turn:
+        """Return a turn that answers a message, with what is in its place taken back."""
+        if branch.taken_back:
+            await self._rewind_for(branch, draft)
+            session = None
+        elif session is None:
+            session = await self.sessions.make(draft.chat_id, draft.owner, said=branch.content)
+        # ADK takes it as it was read: a long chat's events are not read twice.
+        read = None if is_live else session
+        return await self.fresh(draft, branch.content, branch.user_message, session=read)
 
     async def _prepare_continuation(
         self, invocation: InvocationId, calls: Sequence[HeldCall], draft: Draft
@@ -341,8 +376,8 @@ class Preparation:
             session: the chat's session as it is, if it was read for this turn.
         """
         message = message or MessageId(f"msg-{uuid.uuid4()}")
-        translator = EventTranslator(message, self.options)
-        past = PastTurn(InvocationId(""), message, user_message, live=live)
+        past = PastTurn(InvocationId(""), message, user_message, live=live, created_at=now())
+        translator = EventTranslator(message, self.options, created_at=past.created_at)
         scope, runs = await self.modes.runs(draft, past, [content], session=session)
         opening = [OwnBegins(), *translator.begin()]
         turn = self.turn(draft, translator, opening, scope=scope, runs=runs)
@@ -376,7 +411,7 @@ class Preparation:
 
     async def prepare_spoken(self, names: TurnNames, draft: Draft) -> Turn:
         """Return a turn in which someone speaks already."""
-        translator = EventTranslator(names.message_id, self.options)
+        translator = EventTranslator(names.message_id, self.options, created_at=names.created_at)
         scope, runs = self.modes.lives.spoken(draft.chat_id, names)
         opening = [OwnBegins(), *translator.begin()]
         return self.turn(draft, translator, opening, scope=scope, runs=runs)
@@ -421,12 +456,45 @@ class Preparation:
             steering_stored=steering_stored,
         )
 
-    async def rewind(self, draft: Draft, turns: Sequence[PastTurn], target: PastTurn) -> None:
-        """Take back a turn and all since, and the calls that wait in them."""
-        taken_back = [turn.invocation_id for turn in turns[turns.index(target) :]]
+    async def _rewind_for(self, branch: Branch, draft: Draft) -> None:
+        note = RewindNote(
+            draft.origin or draft.reply_id,
+            branch.user_message,
+            branch.content if branch.is_new else None,
+            keeps=branch.keeps is not None,
+            live=draft.mode == "live",
+        )
+        await self.rewind(draft, branch.taken_back, note)
+        if branch.keeps is not None:
+            await self.store_again(draft, branch.keeps)
+
+    async def rewind(self, draft: Draft, turns: Sequence[PastTurn], note: RewindNote) -> None:
+        """Take back the last turns of a chat, and the calls that wait in them.
+
+        Args:
+            draft: the turn that is to stand in their place.
+            turns: the turns, oldest first.
+            note: what that turn answers, for whoever goes on if this process dies before it does.
+        """
         await self.modes.lives.end(draft.chat_id)
+        taken_back = [turn.invocation_id for turn in turns]
         await self.ledger.calls.cancel(draft.chat_id, taken_back)
-        await self.sessions.rewind(draft.chat_id, draft.owner, target.invocation_id)
+        # Who sends one of their messages again must not be given an answer that is gone.
+        await self.turns.forget_others(draft.chat_id, draft.reply_id)
+        await self.sessions.rewind(
+            draft.chat_id, draft.owner, turns[0].invocation_id, metadata=note.metadata()
+        )
+
+    async def store_again(self, draft: Draft, turn: PastTurn) -> None:
+        """Store what the user said in a turn that was taken back, without its answer."""
+        ids = stamp(user_message=turn.user_message_id, message=MessageId(f"msg-{uuid.uuid4()}"))
+        event = Event(
+            author="user",
+            invocation_id=f"e-{uuid.uuid4()}",
+            content=turn.said,
+            custom_metadata=ids,
+        )
+        await self.sessions.append(draft.chat_id, draft.owner, event)
 
     async def _past(self, chat_id: ChatId, owner: UserId, invocation: InvocationId) -> PastTurn:
         for turn in past_turns(await self.sessions.events(chat_id, owner)):
@@ -490,12 +558,5 @@ def due_calls(calls: Iterable[HeldCall]) -> set[str]:
     }
 
 
-def _target(turns: Sequence[PastTurn], asked: Regenerate) -> PastTurn | None:
-    """Return the turn to answer again: the one named, else the last if the client's is known."""
-    named = asked.message_id or (MessageId(asked.message.id) if asked.message else None)
-    if not named:
-        return turns[-1] if turns else None
-    for turn in turns:
-        if named in {turn.message_id, turn.user_message_id}:
-            return turn
-    return None
+def _hash(content: types.Content) -> str:
+    return digest(jsonable(content.model_dump(mode="json", exclude_none=True)))

@@ -36,6 +36,7 @@ from adk_stream_protocol.translation.history import (
     retell,
     steering_in,
 )
+from adk_stream_protocol.translation.rewinds import RewindNote, Rewound, last_rewind
 from adk_stream_protocol.wire.chunks import ErrorChunk
 from adk_stream_protocol.wire.entries import Entry, OwnBegins
 
@@ -83,7 +84,7 @@ class Recovery:
         past = await self._interrupted(turns, lapsed, draft)
         await self._put_back(past, draft)
         if past is None:
-            return await self._unstored(_taken_back(events, lapsed, draft), draft)
+            return await self._unstored(events, lapsed, draft)
         # Asked, but not stored before the end came.
         calls = await prepared.open_missing(draft.chat_id, draft.owner, [past])
         rows = [call for call in calls if call.invocation_id == past.invocation_id]
@@ -91,7 +92,8 @@ class Recovery:
             return await self._given_up(past, rows, draft)
         left = _left(past, rows, lapsed)
         if left.rerun:
-            await prepared.rewind(draft, turns, past)
+            note = RewindNote(draft.carries, past.user_message_id, live=past.live)
+            await prepared.rewind(draft, turns[turns.index(past) :], note)
             # Not before: what waits again must not be in the session.
             await self._put_back(None, draft)
             return await self._anew(past, draft)
@@ -125,8 +127,12 @@ class Recovery:
         if lost:
             await waiting.put_back(draft.carries, lost)
 
-    async def _unstored(self, taken_back: PastTurn | None, draft: Draft) -> Turn:
-        """Return a turn for a request of which the session has nothing."""
+    async def _unstored(self, events: Sequence[Event], lapsed: TurnRecord, draft: Draft) -> Turn:
+        """Return a turn for a request of which the session has nothing that was said."""
+        rewound = last_rewind(events, draft.origin)
+        if rewound is not None and rewound.said is not None:
+            return await self._after_rewind(rewound, rewound.said, draft)
+        taken_back = _taken_back(events, lapsed, draft)
         if taken_back is not None:
             return await self._anew(taken_back, draft)
         request = await self.queue.stores.waiting.get(draft.carries)
@@ -137,6 +143,17 @@ class Recovery:
             return await self.queue.prepare(request, dataclasses.replace(draft, mode=request.mode))
         except ClientFault as fault:
             return self._nothing(draft, fault.public_message)
+
+    async def _after_rewind(self, rewound: Rewound, said: types.Content, draft: Draft) -> Turn:
+        """Return a turn that answers what turns were taken back for."""
+        note, first = rewound.note, rewound.first
+        if note.keeps and not rewound.is_kept:
+            await self.preparation.store_again(draft, first)
+        # A reader may have the beginning of a message of this request's own.
+        own = any(reply_of(event) == draft.origin for event in first.events)
+        return await self.preparation.fresh(
+            draft, said, note.user_message, first.message_id if own else None, live=note.live
+        )
 
     async def _interrupted(
         self, turns: Sequence[PastTurn], lapsed: TurnRecord, draft: Draft
@@ -218,7 +235,10 @@ def _left(past: PastTurn, rows: Sequence[HeldCall], lapsed: TurnRecord) -> After
 
 
 def _taken_back(events: Sequence[Event], lapsed: TurnRecord, draft: Draft) -> PastTurn | None:
-    """Return the turn that was taken back to be answered anew, if the end came in between."""
+    """Return the turn that was taken back to be answered anew, if the end came in between.
+
+    For a rewind of an earlier release, which does not say what it was made for.
+    """
     last = events[-1].actions.rewind_before_invocation_id if events else None
     for turn in past_turns(events[:-1]) if last else ():
         own = any(reply_of(event) == draft.origin for event in turn.events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from adk_stream_protocol.engine.readers import Readers
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
 from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_topic
+from adk_stream_protocol.translation.resuming import Resumption
 from adk_stream_protocol.wire.chunks import (
     ErrorChunk,
     FinishChunk,
@@ -19,10 +20,9 @@ from adk_stream_protocol.wire.chunks import (
     ToolOutputErrorChunk,
 )
 from adk_stream_protocol.wire.data_parts import SteeredData, data_chunk
-from adk_stream_protocol.wire.entries import CallHeld, Entry, OwnBegins
-from adk_stream_protocol.wire.values import JsonObject
+from adk_stream_protocol.wire.entries import CallAnswered, Entry, OwnBegins
 
-__all__ = ["LoggedReply", "Reply", "ToldReply", "WaitingReply"]
+__all__ = ["LoggedReply", "Reply", "Shown", "ToldReply", "WaitingReply"]
 
 _LOOK: Final = 1.0
 """How often a request that waits is looked at without a hint: hints may be lost."""
@@ -33,8 +33,37 @@ _LEAVING: Final = ErrorChunk(
 _FORGOTTEN: Final = ErrorChunk("This message was not answered: its chat was deleted.")
 
 
-_ALTERED: Final = frozenset({OwnBegins, CallHeld, ToolOutputAvailableChunk, ToolOutputErrorChunk})
+_ALTERED: Final = frozenset(
+    {OwnBegins, CallAnswered, ToolOutputAvailableChunk, ToolOutputErrorChunk}
+)
 """What not every reader gets as it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a reader's own page shows of the calls that it answered."""
+
+    outputs: frozenset[str] = frozenset()
+    """The calls whose output it brought, by call id: that is not sent back."""
+    verdicts: Mapping[ApprovalId, bool] = field(default_factory=dict)
+    """What it decided, by approval id."""
+
+    def seen(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Return the entries as this reader needs them."""
+        return [self._with_verdict(entry) for entry in entries if not self._has(entry)]
+
+    def _has(self, entry: Entry) -> bool:
+        if isinstance(entry, ToolOutputAvailableChunk | ToolOutputErrorChunk):
+            return entry.tool_call_id in self.outputs
+        return False
+
+    def _with_verdict(self, entry: Entry) -> Entry:
+        if not isinstance(entry, CallAnswered):
+            return entry
+        own = self.verdicts.get(ApprovalId(entry.approval_id))
+        # What it ran, it knows to be approved.
+        ran = True if entry.call_id in self.outputs else None
+        return dataclasses.replace(entry, own_verdict=ran if own is None else own)
 
 
 class Reply:
@@ -49,6 +78,13 @@ class Reply:
         """
         raise NotImplementedError
 
+    def delivered(self) -> None:
+        """Note that a client was sent all of it.
+
+        Transports call this before they tell the client that this was the end: what it asks then
+        may depend on it.
+        """
+
 
 @dataclass(slots=True)
 class LoggedReply(Reply):
@@ -61,14 +97,19 @@ class LoggedReply(Reply):
     """True: skip what retells the message, because the reader has it."""
     begun: frozenset[str] = frozenset()
     """Messages that the reader has the beginning of: of these only what is new is sent."""
-    known: frozenset[str] = frozenset()
-    """Calls whose output this reader's message shows already; it is not sent back."""
-    cards: Mapping[ApprovalId, JsonObject] = field(default_factory=dict)
-    """How calls that wait stand now, where that is newer than what was written."""
+    shown: Shown = field(default_factory=Shown)
+    """What the reader answered itself, and its message shows already."""
+    resumption: Resumption | None = None
+    """What is known of its calls, for a reader that begins anew, until it has read what there is;
+    None: it goes on."""
     readers: Readers | None = None
     """Counts this reader; None: nobody wants to know who reads."""
+    on_delivered: Callable[[], None] | None = None
+    """Called once a client was sent all of the reply; None: nobody asks."""
     _cursor: int = 0
     """How many entries of the log were read."""
+    _is_whole: bool = False
+    """True once the end was read; a log that is gone has none."""
 
     async def next(self) -> Batch:
         while True:
@@ -79,11 +120,20 @@ class LoggedReply(Reply):
             if self.begun and self._cursor == 0:
                 self.own_only = self.own_only or any(map(self._is_begun, batch.entries))
             self._cursor += len(batch.entries)
+            self._is_whole = batch.ended
+            if self.resumption is not None:
+                batch = Batch(self.resumption.retold(batch.entries), batch.ended)
+                # What is written from now on is news.
+                self.resumption = None
             if not self.own_only and _ALTERED.isdisjoint(map(type, batch.entries)):
                 return batch
             entries = self._own(batch.entries)
             if entries or batch.ended:
                 return Batch(entries, batch.ended)
+
+    def delivered(self) -> None:
+        if self._is_whole and self.on_delivered is not None:
+            self.on_delivered()
 
     def _own(self, entries: Sequence[Entry]) -> list[Entry]:
         own: list[Entry] = []
@@ -91,22 +141,12 @@ class LoggedReply(Reply):
             if isinstance(entry, OwnBegins):
                 own = [] if self.own_only else own
                 self.own_only = False
-            elif not self._has(entry):
-                own.append(self._renewed(entry))
-        return [] if self.own_only else own
-
-    def _renewed(self, entry: Entry) -> Entry:
-        if isinstance(entry, CallHeld) and entry.approval_id in self.cards:
-            return dataclasses.replace(entry, card=self.cards[ApprovalId(entry.approval_id)])
-        return entry
+            else:
+                own.append(entry)
+        return [] if self.own_only else self.shown.seen(own)
 
     def _is_begun(self, entry: Entry) -> bool:
         return isinstance(entry, StartChunk) and entry.message_id in self.begun
-
-    def _has(self, entry: Entry) -> bool:
-        if isinstance(entry, ToolOutputAvailableChunk | ToolOutputErrorChunk):
-            return entry.tool_call_id in self.known
-        return False
 
 
 @dataclass(slots=True)
@@ -134,6 +174,8 @@ class WaitingReply(Reply):
     """Whether this process begins no more turns: another one carries the request out."""
     readers: Readers | None = None
     """Counts this reader; None: nobody wants to know who reads."""
+    on_delivered: Callable[[], None] | None = None
+    """Called once a client was sent all of the reply; None: nobody asks."""
     has: frozenset[str] = frozenset()
     """The assistant's messages that the reader has; one that runs reaches it by another stream."""
     _reply: Reply | None = None
@@ -165,6 +207,10 @@ class WaitingReply(Reply):
                 return Batch((_LEAVING,), ended=True)
             await self.stores.wake.wait(turns_topic(self.chat_id), _LOOK)
 
+    def delivered(self) -> None:
+        if self._reply is not None:
+            self._reply.delivered()
+
     async def _look(self) -> WaitingRequest | None:
         """Find the reply, if it has begun; return the request, or None once it was carried out."""
         waiting = await self.stores.waiting.get(self.reply_id)
@@ -178,7 +224,14 @@ class WaitingReply(Reply):
         found = await self.stores.turns.answered_in(self.chat_id, self.request.key)
         log, readers = self.stores.log, self.readers
         if found is None or found == self.reply_id:
-            return LoggedReply(self.chat_id, log, self.reply_id, own_only=True, readers=readers)
+            return LoggedReply(
+                self.chat_id,
+                log,
+                self.reply_id,
+                own_only=True,
+                on_delivered=self.on_delivered,
+                readers=readers,
+            )
         running = LoggedReply(self.chat_id, log, found, readers=readers)
         return _SteeredReply(self.chat_id, running, self.has)
 

@@ -82,13 +82,14 @@ class RequestQueue:
 
     def _draft(self, request: WaitingRequest) -> Draft:
         asked = parse_request(request.request)
+        names = asked.message_id is not None or asked.parent_id is not None
         return Draft(
             request.chat_id,
             request.owner,
             key=request.key,
             prepare=partial(self.prepare, request),
             repeatable=True,
-            rewinds=asked.trigger == "regenerate-message" or asked.message_id is not None,
+            rewinds=names or asked.trigger == "regenerate-message",
             mode=request.mode,
             waited=True,
             reply_id=request.reply_id,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +19,7 @@ from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.identifiers import ChatId, InvocationId, UserId
 from adk_stream_protocol.ports import ChatLabel
 
-__all__ = ["OWN_STATE", "ChatInfo", "Sessions"]
+__all__ = ["OWN_STATE", "ChatInfo", "Sessions", "rewind_metadata"]
 
 _TITLE: Final = "adk_stream_title"
 _CREATED: Final = "adk_stream_created"
@@ -26,6 +27,12 @@ _LONGEST_TITLE: Final = 80
 
 OWN_STATE: Final = frozenset({_TITLE, _CREATED})
 """What a chat's session holds beside the agent's state; a rewind must not take it back."""
+
+rewind_metadata: ContextVar[Mapping[str, object] | None] = ContextVar(
+    "rewind_metadata", default=None
+)
+"""The custom metadata of the event that rewinds a session. ADK makes that event itself; our session
+service adds this as it is stored, so that both are stored or neither. None: nothing rewinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +116,29 @@ class Sessions:
         infos = [_info(session) for session in found.sessions]
         return sorted(infos, key=lambda info: (info.updated_at, info.id), reverse=True)
 
-    async def rewind(self, chat_id: ChatId, owner: UserId, before: InvocationId) -> None:
-        """Take back an invocation and all since; the events stay, marked as rewound."""
-        await self.runner.rewind_async(
-            user_id=owner, session_id=chat_id, rewind_before_invocation_id=before
-        )
+    async def rewind(
+        self,
+        chat_id: ChatId,
+        owner: UserId,
+        before: InvocationId,
+        *,
+        metadata: Mapping[str, object],
+    ) -> None:
+        """Take back an invocation and all since; the events stay, marked as rewound.
+
+        Args:
+            chat_id: the chat.
+            owner: whose it is.
+            before: the invocation.
+            metadata: the custom metadata of the event that is stored.
+        """
+        token = rewind_metadata.set(metadata)
+        try:
+            await self.runner.rewind_async(
+                user_id=owner, session_id=chat_id, rewind_before_invocation_id=before
+            )
+        finally:
+            rewind_metadata.reset(token)
 
     async def append(self, chat_id: ChatId, owner: UserId, event: Event) -> None:
         """Store an event in the chat's session, if there is one."""
@@ -134,6 +159,7 @@ class Sessions:
                 branch=like.branch,
                 content=types.Content(role="model", parts=[types.Part(text=text)]),
                 interrupted=like.interrupted,
+                model_version=like.model_version,
                 custom_metadata=dict(stamp),
             ),
         )

@@ -19,6 +19,7 @@ import anyio
 from google.adk.events.event import Event
 
 from adk_stream_protocol.engine.steering import Steering
+from adk_stream_protocol.engine.told_cards import ToldCards
 from adk_stream_protocol.errors import AdkStreamError, StoreLost, trace_of
 from adk_stream_protocol.held_calls.ledger import Ledger
 from adk_stream_protocol.held_calls.run_scope import RunScope, run_scope
@@ -89,6 +90,10 @@ class Turn:
     """Tools start while events are written: what both show keeps its order."""
     _broken: Exception | None = None
     """Why a piece that came past ADK could not be written; None: all could."""
+    _cards: ToldCards = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._cards = ToldCards(self.ledger.calls)
 
     def stop(self, *, gently: bool = False) -> None:
         """Ask the turn to end soon. A tool that is running is let finish.
@@ -232,6 +237,10 @@ class Turn:
         self._note_decided()
         text = self.translator.unfinished_text
         if self.scope.stopping or self.translator.aborted:
+            # Before the reply says how they ended.
+            await self._leave_no_call_running()
+            if self._stop_asked:
+                await self._cards.give_up()
             await self._write(self.translator.stop())
             await self._keep(text)
         elif self.translator.failed:
@@ -249,7 +258,9 @@ class Turn:
     async def _keep(self, text: str) -> None:
         """Store text that was shown and that ADK will not store."""
         if text and self._last is not None and self.keep_text is not None:
-            await self.keep_text(self._last, text)
+            # The newest event may be one that says only that the connection was lost.
+            model = self._last.model_version or self.translator.model
+            await self.keep_text(self._last.model_copy(update={"model_version": model}), text)
 
     async def _fail(self, error: BaseException) -> None:
         self.failed = True
@@ -266,6 +277,7 @@ class Turn:
         """Write what the reply begins with, once."""
         opening, self.opening = self.opening, ()
         if opening:
+            self._cards.note(opening)
             await self.log.append(self.reply_id, opening)
 
     async def _write(self, entries: Iterable[Entry]) -> None:
@@ -277,7 +289,7 @@ class Turn:
                 for entry in self._holdback.add(tuple(entries), running=self.scope.running)
             ]
             if ready:
-                await self.log.append(self.reply_id, ready)
+                await self.log.append(self.reply_id, await self._cards.renewed(ready))
 
     async def _show_running(self) -> None:
         """Show calls as complete when they run: no client has to answer them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import dataclass
 
@@ -9,7 +10,12 @@ from adk_stream_protocol.held_calls.run_scope import LiveTurnIds
 from adk_stream_protocol.identifiers import InvocationId, MessageId, ReplyId
 from adk_stream_protocol.translation.history import stamp
 
-__all__ = ["TurnNames"]
+__all__ = ["TurnNames", "now"]
+
+
+def now() -> int:
+    """Return the time in milliseconds since the epoch, by the clock of ADK's events."""
+    return int(time.time() * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,8 @@ class TurnNames:
     invocation_id: InvocationId
     origin: ReplyId | None = None
     """The first reply of the request; None: this is it."""
+    created_at: int | None = None
+    """When the turn began, in milliseconds since the epoch; None: it has not."""
 
     @classmethod
     def new(cls) -> TurnNames:
@@ -40,5 +48,6 @@ class TurnNames:
             message=self.message_id,
             reply=self.origin or self.reply_id,
             mode="live",
+            created_at=self.created_at,
         )
         return LiveTurnIds(self.invocation_id, marks)

@@ -76,6 +76,7 @@ class Gate(BasePlugin):
     ) -> LlmResponse | None:
         scope = run_scope.get()
         if scope is not None:
+            self._policy.learn(llm_request.tools_dict.values())
 
             def is_editable(name: str) -> bool:
                 tool = llm_request.tools_dict.get(name)

@@ -6,7 +6,7 @@ shown, how long it waits, and which tools run in the browser.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -106,14 +106,16 @@ class Policy:
     """How many calls may wait for one user at a time."""
     error_text: Callable[[str, Exception], str] = _public_error
     """What client and model are told when a tool raises; the exception itself stays here."""
+    _learned: dict[str, ToolRule] = field(default_factory=dict, compare=False)
+    """What tools in toolsets carry, by their names, as far as runs of this process met them."""
 
     def rule(self, tool_name: str) -> ToolRule:
         """Return how calls of a tool are shown; every name has a rule.
 
-        What a tool in a toolset carries is not in it: which tools those are is known only in a
-        run. `rule_of` knows.
+        What a tool in a toolset carries is in it only once a model was offered the tool, in this
+        process: which tools those are is known only in a run. `rule_of` knows.
         """
-        carried = self.carried.get(tool_name, _PLAIN)
+        carried = self.carried.get(tool_name) or self._learned.get(tool_name, _PLAIN)
         named = self.tools.get(tool_name)
         return carried if named is None else named.over(carried)
 
@@ -123,6 +125,13 @@ class Policy:
         carried = own if isinstance(own, ToolRule) else _PLAIN
         named = self.tools.get(tool.name)
         return carried if named is None else named.over(carried)
+
+    def learn(self, tools: Iterable[BaseTool]) -> None:
+        """Note what tools carry that a model is offered: those in toolsets were not known yet."""
+        for tool in tools:
+            own = (tool.custom_metadata or {}).get(RULE_KEY)
+            if isinstance(own, ToolRule) and tool.name not in self.carried:
+                self._learned[tool.name] = own
 
     def check(self, *, open_to_others: bool) -> None:
         """Return if the rules make sense together.
@@ -151,6 +160,11 @@ class Policy:
         """Whether the client runs the tool as soon as it sees the call."""
         rule = self.rule(tool_name)
         return rule.browser and not rule.approval
+
+    def runs_in_browser_after_approval(self, tool_name: str) -> bool:
+        """Whether the client runs the tool once a person has approved the call."""
+        rule = self.rule(tool_name)
+        return rule.browser and rule.approval
 
     def with_rules_of(self, agent: object) -> Policy:
         """Return a policy that also knows, by name, the rules that the agents' tools carry."""

@@ -126,7 +126,8 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
         if found is None:
             raise NotFound("The recording has no such chat.", code="unknown_chat")
         messages = [message.to_json() for message in found.messages]
-        return JSONResponse({**chat_json(_info(found)), "messages": messages})
+        shown = chat_json(_info(found))
+        return JSONResponse({**shown, "activeStreamId": None, "messages": messages})
 
     # What the page asks for as well.
     @router.get("/api/approvals", name="listApprovals")

@@ -99,6 +99,7 @@ class Service:
             profile,
             sdk=7 if sdk == "7" else 6,
             runs_in_browser=self.policy.runs_at_once_in_browser,
+            runs_after_approval=self.policy.runs_in_browser_after_approval,
         )
 
 
@@ -223,11 +224,11 @@ def history_routes(service: Service) -> APIRouter:
     ) -> JSONResponse:
         user = await service.user(request)
         audience = service.audience(profile, sdk)
-        info, messages = await service.conversations.messages(
-            parse_chat_id(chat_id), user, audience
-        )
-        shown = chat_json(info)
-        shown["messages"] = cast("Sequence[JsonValue]", [item.to_json() for item in messages])
+        loaded = await service.conversations.messages(parse_chat_id(chat_id), user, audience)
+        shown = chat_json(loaded.info)
+        shown["activeStreamId"] = loaded.active_stream_id
+        messages = [item.to_json() for item in loaded.messages]
+        shown["messages"] = cast("Sequence[JsonValue]", messages)
         return JSONResponse(shown)
 
     @router.get(

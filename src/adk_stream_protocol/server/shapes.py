@@ -102,6 +102,11 @@ class UIMessageShape(_Shape):
 
 
 class ChatShape(ChatListItem):
+    activeStreamId: Annotated[  # noqa: N815
+        str | None,
+        WithJsonSchema({"type": ["string", "null"]}),
+        Field(description="Not null while a reply runs, which can then be resumed"),
+    ]
     messages: list[UIMessageShape] = Field(description="Ready for `useChat({ messages })`")
 
 

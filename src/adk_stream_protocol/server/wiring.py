@@ -265,6 +265,7 @@ def create_service(
         sessions=sessions,
         ledger=ledger,
         log=stores.log,
+        turns=stores.turns,
         modes=Modes(
             sessions,
             lives,

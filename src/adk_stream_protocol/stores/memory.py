@@ -343,6 +343,10 @@ class MemoryLog:
         await self.append(reply_id, [LOST])
         await self.end(reply_id)
 
+    async def written(self, reply_id: ReplyId) -> Sequence[Entry]:
+        reply = self._replies.get(reply_id)
+        return () if reply is None else tuple(reply.entries)
+
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         reply = self._replies.get(reply_id)
         if reply is None:

@@ -21,6 +21,7 @@ from adk_stream_protocol.ports import (
 from adk_stream_protocol.stores.memory_waiting import MemoryWaiting
 from adk_stream_protocol.stores.rulings import (
     FAILED_KEY,
+    READ_KEY,
     check_most,
     check_waiting,
     is_same_request,
@@ -143,10 +144,23 @@ class MemoryTurns:
             return self._begin(turn, current, over)
         return Attached(current) if current.key == turn.key else Busy(current)
 
-    def _forget_others(self, turn: TurnRecord) -> None:
-        of_chat = [request for request in self._requests if request[0] == turn.chat_id]
+    async def forget_others(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        self._forget_others(chat_id, reply_id)
+
+    async def note_read(self, turns: Collection[TurnRecord]) -> None:
+        for turn in turns:
+            current = self._turns.get(turn.chat_id)
+            is_newest = current is not None and current.reply_id == turn.reply_id
+            if current is not None and is_newest and (current.running or current.lapsed):
+                continue
+            self._forget_request(turn.reply_id)
+            if current is not None and is_newest:
+                self._put(dataclasses.replace(current, key=READ_KEY))
+
+    def _forget_others(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        of_chat = [request for request in self._requests if request[0] == chat_id]
         for request in of_chat:
-            if self._requests[request] != turn.reply_id:
+            if self._requests[request] != reply_id:
                 del self._requests[request]
 
     def _begin(
@@ -165,7 +179,7 @@ class MemoryTurns:
         else:
             self._repoint(over, turn.reply_id)
         if rewinds:
-            self._forget_others(turn)
+            self._forget_others(turn.chat_id, turn.reply_id)
         return Began(turn, current)
 
     async def restore(self, turn: TurnRecord, previous: TurnRecord | None) -> None:

@@ -13,6 +13,7 @@ from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 __all__ = [
     "FAILED_KEY",
     "MOST_RUNS",
+    "READ_KEY",
     "WITHDRAWN",
     "check_most",
     "check_waiting",
@@ -33,6 +34,9 @@ WITHDRAWN: Final = ReplyId("withdrawn")
 
 FAILED_KEY: Final = "failed"
 """The key of a turn that failed: no request has it, so each begins anew."""
+
+READ_KEY: Final = "read"
+"""The key of a turn whose reply was read to its end: no request has it, so each begins anew."""
 
 
 def check_most(most: int | None, running: int, current: TurnRecord | None) -> None:

@@ -180,6 +180,13 @@ class SqlLog:
             # If `end` came before, and could not write it, it is over now.
             self._let_go()
 
+    async def written(self, reply_id: ReplyId) -> Sequence[Entry]:
+        live = self._live.get(reply_id)
+        if live is not None:
+            return tuple(live.entries[: live.visible])
+        batch = await self._rows(reply_id, 0)
+        return () if batch is None else batch.entries
+
     async def read(self, reply_id: ReplyId, after: int) -> Batch | None:
         known = False
         while (live := self._live.get(reply_id)) is not None:

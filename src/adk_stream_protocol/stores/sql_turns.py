@@ -33,6 +33,7 @@ from adk_stream_protocol.ports import (
 )
 from adk_stream_protocol.stores.rulings import (
     FAILED_KEY,
+    READ_KEY,
     check_most,
     check_waiting,
     is_same_request,
@@ -125,7 +126,7 @@ class SqlTurns:
                 if taken is not None:
                     taken = await self._noted(connection, taken, over, waited=waited)
                     if rewinds:
-                        await self._forget_others(connection, turn)
+                        await self._forget_others(connection, turn.chat_id, turn.reply_id)
                     return Began(taken, previous)
                 return await self._in_the_way(
                     connection,
@@ -374,8 +375,26 @@ class SqlTurns:
                 back = update(REQUESTS).where(REQUESTS.c.reply_id == turn.reply_id)
                 await connection.execute(back.values(reply_id=previous.reply_id))
 
-    async def _forget_others(self, connection: AsyncConnection, turn: TurnRecord) -> None:
-        others = and_(REQUESTS.c.chat_id == turn.chat_id, REQUESTS.c.reply_id != turn.reply_id)
+    async def forget_others(self, chat_id: ChatId, reply_id: ReplyId) -> None:
+        async with writing(self._engine) as connection:
+            await self._forget_others(connection, chat_id, reply_id)
+
+    async def note_read(self, turns: Collection[TurnRecord]) -> None:
+        replies = [turn.reply_id for turn in turns]
+        of_chats = TURNS.c.chat_id.in_({turn.chat_id for turn in turns})
+        own = and_(of_chats, TURNS.c.reply_id.in_(replies))
+        # One that lapsed still runs: its recovery answers the request.
+        running = select(TURNS.c.reply_id).where(own, TURNS.c.running)
+        read = and_(REQUESTS.c.reply_id.in_(replies), REQUESTS.c.reply_id.not_in(running))
+        async with writing(self._engine) as connection:
+            await connection.execute(delete(REQUESTS).where(read))
+            ended = update(TURNS).where(own, not_(TURNS.c.running))
+            await connection.execute(ended.values(key=READ_KEY))
+
+    async def _forget_others(
+        self, connection: AsyncConnection, chat_id: ChatId, reply_id: ReplyId
+    ) -> None:
+        others = and_(REQUESTS.c.chat_id == chat_id, REQUESTS.c.reply_id != reply_id)
         await connection.execute(delete(REQUESTS).where(others))
 
     async def _forget_request(self, connection: AsyncConnection, reply_id: ReplyId) -> None:

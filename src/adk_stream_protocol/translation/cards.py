@@ -11,7 +11,7 @@ from adk_stream_protocol.wire.data_parts import (
     ResolutionData,
     data_json,
 )
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Outcome
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, InputReleased, Outcome
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "call_answered",
     "call_held",
     "card",
+    "input_released",
     "time_text",
     "trail_time",
 ]
@@ -162,3 +163,8 @@ def call_answered(call: HeldCall) -> CallAnswered:
         automatic=call.automatic,
         card=card(call),
     )
+
+
+def input_released(call: HeldCall) -> InputReleased:
+    """Return that the browser may run the call now."""
+    return InputReleased(call.call_id, call.tool_name, dict(call.run_arguments))

@@ -27,7 +27,7 @@ from adk_stream_protocol.wire.values import (
     check_storable,
 )
 
-__all__ = ["ContentLimits", "answers_content", "user_content"]
+__all__ = ["ContentLimits", "answers_content", "has_words", "said_text", "user_content"]
 
 _MAGIC: Final[dict[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -64,13 +64,28 @@ def user_content(message: UIMessage, limits: ContentLimits) -> types.Content:
         TooLarge: it has too many parts, or one is too long.
         UnsupportedMedia: a file's type is not allowed, or its bytes are of another type.
     """
-    given: Sequence[JsonObject] = message.parts or message.content
+    given = _given(message)
     if len(given) > limits.parts:
         raise TooLarge(f"A message may have at most {limits.parts} parts, not {len(given)}.")
     parts = list(_parts(given, limits))
     if not parts:
         raise BadRequest("The message is empty: it needs text or a file.", code="empty_message")
     return types.Content(role="user", parts=parts)
+
+
+def _given(message: UIMessage) -> Sequence[JsonObject]:
+    return message.parts or message.content
+
+
+def has_words(message: UIMessage) -> bool:
+    """Whether a message brings text or a file; without either it only names one."""
+    return any(part["type"] in {"text", "file"} for part in _given(message))
+
+
+def said_text(message: UIMessage) -> str:
+    """Return the text that `user_content` would take of a message, unchecked."""
+    texts = (as_text(part.get("text")) for part in _given(message) if part["type"] == "text")
+    return "".join(text for text in texts if text.strip())
 
 
 def _parts(given: Iterable[JsonObject], limits: ContentLimits) -> Iterator[types.Part]:

@@ -25,6 +25,7 @@ from adk_stream_protocol.translation.metadata import (
     ABORTED,
     Sources,
     Usage,
+    created_metadata,
     finish_reason_of,
     is_failure,
 )
@@ -79,6 +80,8 @@ class TranslationOptions:
     """Keys of an event's custom metadata that are merged into the message's."""
     show_transfers: bool = False
     """True: show `transfer_to_agent` as a tool call too, not just the change of agent."""
+    show_model: bool = True
+    """True: the message's metadata names the model that answered, if the model says its name."""
 
 
 @dataclass(slots=True)
@@ -95,6 +98,8 @@ class EventTranslator:
 
     message_id: str
     options: TranslationOptions = field(default_factory=TranslationOptions)
+    created_at: int | None = None
+    """When the message began, in milliseconds since the epoch; None: not known."""
     usage: Usage = field(default_factory=Usage)
     aborted: bool = False
     """ADK says the run was stopped."""
@@ -102,6 +107,8 @@ class EventTranslator:
     """An event reported that the run broke."""
     interrupted: bool = False
     """The user spoke while the model did."""
+    model: str | None = None
+    """The model that answered last; None: none has, or it does not say its name."""
     _blocks: TextBlocks = field(default_factory=TextBlocks)
     _sources: Sources = field(default_factory=Sources)
     _tools: ToolCalls = field(default_factory=ToolCalls)
@@ -126,7 +133,7 @@ class EventTranslator:
 
     def begin(self) -> Iterator[Entry]:
         """Yield the start of a reply: the first, or one that continues the message."""
-        yield StartChunk(self.message_id)
+        yield StartChunk(self.message_id, created_metadata(self.created_at))
 
     def feed(self, event: Event) -> Iterable[Entry]:
         """Return what an event adds to the message; what the user says is only shown, not kept."""
@@ -288,6 +295,7 @@ class EventTranslator:
         self.failed = self.failed or is_failure(event)
         if not event.partial and event.usage_metadata is not None:
             self.usage.add(event.usage_metadata)
+        self.model = event.model_version or self.model
         told = event.custom_metadata or {}
         for key in self.options.metadata_keys & told.keys():
             self._metadata[key] = jsonable(told[key])
@@ -493,7 +501,10 @@ class EventTranslator:
         return "tool-calls" if self.is_waiting else self._reason or "stop"
 
     def _finish_metadata(self) -> JsonValue:
-        metadata = dict(self._metadata)
+        metadata: dict[str, JsonValue] = {}
+        if self.options.show_model and self.model:
+            metadata["model"] = self.model
+        metadata |= self._metadata
         if self.usage.known:
             metadata["usage"] = self.usage.to_json()
         return metadata or None

@@ -20,8 +20,10 @@ from adk_stream_protocol.identifiers import InvocationId, MessageId, ReplyId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered, card
 from adk_stream_protocol.translation.events import EventTranslator, TranslationOptions
+from adk_stream_protocol.translation.metadata import created_metadata
+from adk_stream_protocol.translation.resuming import Resumption, with_outcomes
 from adk_stream_protocol.wire.assembler import assemble
-from adk_stream_protocol.wire.chunks import SteeringMessageChunk, fit
+from adk_stream_protocol.wire.chunks import ErrorChunk, SteeringMessageChunk, fit
 from adk_stream_protocol.wire.data_parts import ErrorData, data_chunk
 from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
 from adk_stream_protocol.wire.messages import Part, UIMessage
@@ -42,6 +44,7 @@ __all__ = [
     "unanswered",
     "user_message",
     "with_card",
+    "with_message_so_far",
     "without_rewound",
 ]
 
@@ -54,15 +57,18 @@ def stamp(
     message: MessageId,
     reply: ReplyId | None = None,
     mode: str = "",
+    created_at: int | None = None,
 ) -> dict[str, object]:
     """Return the custom metadata that ties a run's events to the chat's messages and replies."""
-    ids: dict[str, str] = {"message": message}
+    ids: dict[str, str | int] = {"message": message}
     if mode:
         ids["mode"] = mode
     if user_message:
         ids["user"] = user_message
     if reply:
         ids["reply"] = reply
+    if created_at is not None:
+        ids["createdAt"] = created_at
     return {_STAMP: ids}
 
 
@@ -110,7 +116,16 @@ class PastTurn:
     """None: the turn was not started by a message."""
     live: bool = False
     """A live run made it."""
+    created_at: int | None = None
+    """When it began, in milliseconds since the epoch; None: with its first event."""
     events: list[Event] = field(default_factory=list)
+
+    @property
+    def began_at(self) -> int | None:
+        """When it began, in milliseconds since the epoch; None: nothing is stored of it."""
+        if self.created_at is None and self.events:
+            return int(self.events[0].timestamp * 1000)
+        return self.created_at
 
     def lane_of(self, request_id: str) -> str:
         """Return which agent made a request of ADK's."""
@@ -148,6 +163,7 @@ def past_turns(events: Sequence[Event]) -> list[PastTurn]:
         if turn is None:
             turn = turns[event.invocation_id] = _turn(event)
         turn.events.append(event)
+        turn.created_at = turn.created_at or _created_at(event)
         said = _speech(event)
         if turn.said is None:
             turn.said = said
@@ -178,6 +194,12 @@ def _turn(event: Event) -> PastTurn:
     )
 
 
+def _created_at(event: Event) -> int | None:
+    """Return when the turn of an event began, if the event says so."""
+    created_at = _ids_of(event).get("createdAt")
+    return created_at if isinstance(created_at, int) else None
+
+
 def _speech(event: Event) -> types.Content | None:
     """Return what the user said in an event, typed or aloud; None: nothing."""
     if event.author != "user" or _ids_of(event).get("steering"):
@@ -204,7 +226,9 @@ def retell(
         options: what a client may see.
         own: the reply whose part of the turn is told as the new reply's own.
     """
-    translator = EventTranslator(turn.message_id, options or TranslationOptions())
+    translator = EventTranslator(
+        turn.message_id, options or TranslationOptions(), created_at=turn.began_at
+    )
     told: list[Entry] = []
     if own is None or reply_of(turn.events[0]) != own:
         told += translator.begin()
@@ -335,13 +359,11 @@ def messages_of(
 ) -> list[UIMessage]:
     """Return a session's messages, ready for `useChat({messages})`, pending approvals included."""
     rows = list(calls)
-    # A stored message is read by no chunk validator, so it may tell what only v7 streams can:
-    # that an approval was given.
-    reader = dataclasses.replace(audience, sdk=7)
+    reader = _reader(audience)
     messages: list[UIMessage] = []
     for turn in past_turns(events):
         if turn.said is not None:
-            messages.append(user_message(turn.user_message_id, turn.said))
+            messages.append(user_message(turn.user_message_id, turn.said, created_at=turn.began_at))
         own = {row.request_id: row for row in rows if row.invocation_id == turn.invocation_id}
         translator, entries = retell(turn, own, options)
         # Unlike an approval, a message in the middle of another is no part that v6 knows.
@@ -349,10 +371,33 @@ def messages_of(
         if translator.failed:
             entries += translator.show(data_chunk(ErrorData("This reply ended with an error.")))
         entries += translator.finish()
-        message = assemble(reader.render(entries))
+        message = assemble(reader.render(with_outcomes(entries)))
         if message.parts:
             messages.append(message)
     return messages
+
+
+def with_message_so_far(
+    messages: Sequence[UIMessage],
+    entries: Sequence[Entry],
+    calls: Iterable[HeldCall],
+    audience: Audience,
+) -> list[UIMessage]:
+    """Return a session's messages with that of a reply which runs, as far as it has come.
+
+    The session holds no more of it than the responses that the model has completed.
+    """
+    renewed = Resumption.of(calls).renewed(entries)
+    # The reply is about to end: that it broke is told by whoever reads it.
+    told = [
+        _fit_steering(entry, audience) for entry in renewed if not isinstance(entry, ErrorChunk)
+    ]
+    message = assemble(_reader(audience).render(with_outcomes(told)))
+    if not message.parts:
+        return list(messages)
+    if any(known.id == message.id for known in messages):
+        return [message if known.id == message.id else known for known in messages]
+    return [*messages, message]
 
 
 def _fit_steering(entry: Entry, audience: Audience) -> Entry:
@@ -361,10 +406,18 @@ def _fit_steering(entry: Entry, audience: Audience) -> Entry:
     return entry
 
 
-def user_message(message_id: str, content: types.Content) -> UIMessage:
+def _reader(audience: Audience) -> Audience:
+    # A stored message is read by no chunk validator, so it may tell what only v7 streams can: that
+    # an approval was given. And no client runs what it finds there.
+    return dataclasses.replace(audience, sdk=7, runs_after_approval=lambda _name: False)
+
+
+def user_message(
+    message_id: str, content: types.Content, *, created_at: int | None = None
+) -> UIMessage:
     """Return what a user said as a client shows it."""
     parts = [shown for part in content.parts or [] for shown in _user_part(part)]
-    return UIMessage(message_id, "user", parts)
+    return UIMessage(message_id, "user", parts, metadata=created_metadata(created_at))
 
 
 def _user_part(part: types.Part) -> Iterator[Part]:

@@ -81,8 +81,16 @@ class Say:
 
     message: UIMessage
     edits: bool = False
+    """The request names the message itself, to replace it."""
     answers: tuple[Answer, ...] = ()
     """Decisions that travelled along; they come first."""
+    replaces: MessageId | None = None
+    """Another message that the request names: the answer to this one, if it is to be replaced."""
+    parent_id: MessageId | None = None
+    """The message after which this one comes, or `BEGINNING`; None: the chat's last."""
+    is_bare: bool = False
+    """Whether the request says nothing but the message, so that it does not tell whether the
+    message is sent, or sent again because the user wants another answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,9 @@ class Regenerate:
     message_id: MessageId | None
     """The assistant message to replace, or the user message to answer; None: the last."""
     message: UIMessage | None
-    """The user message the client holds, in case the server never saw it."""
+    """The user message the client holds: the server may never have seen it, or with other text."""
+    parent_id: MessageId | None = None
+    """The message after which the answer's message comes, or `BEGINNING`; None: not said."""
 
 
 Instruction: TypeAlias = Say | Answers | Regenerate
@@ -112,10 +122,10 @@ def interpret(request: ChatRequest, held: Sequence[HeldCall]) -> Instruction:
         BadRequest: it asks for nothing, or an answer is malformed; the message says what to send.
         NotFound: it answers a call that does not exist.
     """
-    last = request.messages[-1]
     if request.trigger == "regenerate-message":
         users = [message for message in request.messages if message.role == "user"]
-        return Regenerate(request.message_id, users[-1] if users else None)
+        return Regenerate(request.message_id, users[-1] if users else None, request.parent_id)
+    last = request.messages[-1]
     reader = _AnswerReader(held)
     if last.role == "user":
         continued = _continued(request)
@@ -163,7 +173,16 @@ def _said(request: ChatRequest, last: UIMessage, reader: _AnswerReader) -> Say |
         return _answers(answers)
     travelled = tuple(reader.travelled(request.messages[:-1]))
     edits = bool(last.id) and last.id == request.message_id
-    return Say(last, edits=edits, answers=(*answers, *travelled))
+    return Say(
+        last,
+        edits=edits,
+        answers=(*answers, *travelled),
+        replaces=None if edits else request.message_id,
+        parent_id=request.parent_id,
+        is_bare=not request.has_trigger
+        and request.message_id is None
+        and request.parent_id is None,
+    )
 
 
 def _answers(found: Iterable[Answer]) -> Answers:

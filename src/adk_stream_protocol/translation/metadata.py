@@ -19,7 +19,14 @@ from adk_stream_protocol.wire.chunks import (
 from adk_stream_protocol.wire.data_parts import GroundingData, data_chunk
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_object, jsonable
 
-__all__ = ["ABORTED", "Sources", "Usage", "finish_reason_of", "is_failure"]
+__all__ = [
+    "ABORTED",
+    "Sources",
+    "Usage",
+    "created_metadata",
+    "finish_reason_of",
+    "is_failure",
+]
 
 ABORTED: Final = "INVOCATION_ABORTED"
 
@@ -35,6 +42,14 @@ _REASONS: Final[dict[str, FinishReason]] = {
     "UNEXPECTED_TOOL_CALL": "error",
     "TOO_MANY_TOOL_CALLS": "error",
 }
+
+
+def created_metadata(created_at: int | None) -> JsonObject | None:
+    """Return the metadata of a message that began then, under the AI SDK's own name for it.
+
+    Milliseconds since the epoch, as in the AI SDK's documentation: its schema is a number.
+    """
+    return None if created_at is None else {"createdAt": created_at}
 
 
 def _is_reason(code: str) -> bool:

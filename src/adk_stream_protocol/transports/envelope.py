@@ -361,6 +361,7 @@ class EnvelopeSocket:
                 frames.append(frame)
                 sequence += 1
             await self._send(*frames)
+        reply.delivered()
         if following.ends_turn():
             await self._send(Ended(UNNUMBERED))
 
@@ -412,7 +413,7 @@ class EnvelopeSocket:
 
 def _is_aside(frame: EnvelopeFrame | None) -> bool:
     """Whether a message only answers, as the first clients do beside the stream of a turn."""
-    if not isinstance(frame, Send):
+    if not isinstance(frame, Send) or not frame.request.messages:
         return False
     last = frame.request.messages[-1]
     return not last.parts and all(item["type"] == "tool-result" for item in last.content)

@@ -121,6 +121,7 @@ class _Sending:
             await self._body(send, self._events(batch))
             # Not kept until there is more to send.
             del batch
+        self.reply.delivered()
         await send({"type": "http.response.body", "body": _DONE, "more_body": False})
         self._note(Ended(UNNUMBERED))
         self.is_complete = True

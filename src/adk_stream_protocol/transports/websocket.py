@@ -244,9 +244,9 @@ class ChatSocket:
                     begun = chunk.message_id
                 frames.append(ChunkFrame(request_id, sequence, chunk))
                 sequence += 1
-            if ended:
-                frames.append(Ended(request_id))
             await self._send(*frames)
+        reply.delivered()
+        await self._send(Ended(request_id))
 
     async def _send(self, *frames: ServerFrame) -> None:
         """Send frames; does not return if the client has left, or takes none for too long."""

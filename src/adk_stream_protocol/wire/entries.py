@@ -1,8 +1,8 @@
-"""What a reply's log holds: chunks, and the two moments of a held call.
+"""What a reply's log holds: chunks, and the moments of a held call.
 
 How a held call looks on the wire depends on the route's profile, so the log keeps the moments
 themselves and `wire.profiles` renders them when they are read. A chat can thus be read in either
-profile, whatever route produced it.
+profile, whatever route produced it. Some entries are never stored: they are made for one reader.
 """
 
 from __future__ import annotations
@@ -10,14 +10,33 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from adk_stream_protocol.wire.chunks import Chunk
+from adk_stream_protocol.wire.chunks import (
+    Chunk,
+    ToolInputAvailableChunk,
+    ToolInputDeltaChunk,
+)
 from adk_stream_protocol.wire.values import JsonObject, JsonValue
 
-__all__ = ["CallAnswered", "CallHeld", "Entry", "HeldKind", "Outcome", "OwnBegins"]
+__all__ = [
+    "AnswersStep",
+    "CallAnswered",
+    "CallFinished",
+    "CallHeld",
+    "Entry",
+    "HeldKind",
+    "InputReleased",
+    "Outcome",
+    "OwnBegins",
+    "Progress",
+    "Resumed",
+]
 
 HeldKind: TypeAlias = Literal["tool", "browser", "input", "credential"]
 
 Outcome: TypeAlias = Literal["approved", "denied", "expired", "cancelled"]
+
+Progress: TypeAlias = Literal["recorded", "released", "over"]
+"""How far a decided call has come: it waits for the answers to others, may run, or has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +80,34 @@ class CallAnswered:
     automatic: bool = False
     """A policy decided: the client was never asked."""
     card: JsonObject = field(default_factory=dict)
+    own_verdict: bool | None = None
+    """What the reader itself decided, and so shows; None: nothing. Known when it is read."""
+    waits: bool = False
+    """The reply only goes on when others are answered, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """A held call that was approved has its result; only its card changes."""
+
+    approval_id: str
+    card: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InputReleased:
+    """The browser may run a call now: it was approved, and its output is awaited."""
+
+    call_id: str
+    tool_name: str
+    input: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersStep:
+    """Answers begin, or end, after which only outputs of the browser are awaited."""
+
+    begins: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +118,26 @@ class OwnBegins:
     """
 
 
-Entry: TypeAlias = Chunk | CallHeld | CallAnswered | OwnBegins
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """An entry about a call that was decided or is over, for a reader that begins anew.
+
+    Never stored: what became of a call is known only when its entries are read again.
+    """
+
+    entry: ToolInputDeltaChunk | ToolInputAvailableChunk | CallHeld | CallAnswered
+    outcome: Outcome | None = None
+    """What was decided; None: nothing was, or had to be."""
+    progress: Progress = "over"
+
+
+Entry: TypeAlias = (
+    Chunk
+    | CallHeld
+    | CallAnswered
+    | CallFinished
+    | InputReleased
+    | AnswersStep
+    | OwnBegins
+    | Resumed
+)

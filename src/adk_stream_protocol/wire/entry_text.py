@@ -8,17 +8,27 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, cast
 
 from adk_stream_protocol.wire.chunks import encode, parse_chunk
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, OwnBegins
+from adk_stream_protocol.wire.entries import (
+    AnswersStep,
+    CallAnswered,
+    CallFinished,
+    CallHeld,
+    Entry,
+    InputReleased,
+    OwnBegins,
+    Resumed,
+)
 from adk_stream_protocol.wire.values import JsonObject, as_text, dumps
 
 __all__ = ["entry_text", "parse_entry"]
 
-_Moment: TypeAlias = CallHeld | CallAnswered | OwnBegins
+_Moment: TypeAlias = CallHeld | CallAnswered | CallFinished | OwnBegins
 
 # No chunk type has a colon, so a moment cannot be taken for a chunk.
 _NAMES: Final[dict[type[_Moment], str]] = {
     CallHeld: "moment:held",
     CallAnswered: "moment:answered",
+    CallFinished: "moment:finished",
     OwnBegins: "moment:own",
 }
 _KINDS: Final = {name: kind for kind, name in _NAMES.items()}
@@ -26,7 +36,8 @@ _KINDS: Final = {name: kind for kind, name in _NAMES.items()}
 
 def entry_text(entry: Entry) -> str:
     """Return an entry as one line of JSON."""
-    if isinstance(entry, CallHeld | CallAnswered | OwnBegins):
+    assert not isinstance(entry, Resumed | InputReleased | AnswersStep), "made for one reader"
+    if isinstance(entry, _Moment):
         fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}
         return dumps({"type": _NAMES[type(entry)], **fields})
     return encode(entry)

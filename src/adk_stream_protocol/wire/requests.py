@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from adk_stream_protocol.errors import BadRequest
 from adk_stream_protocol.identifiers import ChatId, MessageId
@@ -13,6 +13,7 @@ from adk_stream_protocol.wire.profiles import Profile
 from adk_stream_protocol.wire.values import JsonObject, JsonValue, as_text
 
 __all__ = [
+    "BEGINNING",
     "BusyPolicy",
     "ChatRequest",
     "Trigger",
@@ -31,6 +32,9 @@ BusyPolicy: TypeAlias = Literal["interrupt", "queue", "steer", "reject"]
 and `reject` is refused.
 """
 
+BEGINNING: Final = MessageId("")
+"""The parent of a message that begins its chat."""
+
 _LONGEST_ID = 128
 
 
@@ -41,9 +45,14 @@ class ChatRequest:
     chat_id: ChatId | None
     """None: the older clients name no chat."""
     messages: tuple[UIMessage, ...]
+    """Empty only if the chat's own message is to be answered again."""
     trigger: Trigger = "submit-message"
+    has_trigger: bool = True
+    """False: the client did not say, as those that were told to send only a message do not."""
     message_id: MessageId | None = None
     """The message to continue, edit or regenerate; None for a new one."""
+    parent_id: MessageId | None = None
+    """The message after which the chat goes on, or `BEGINNING`; None: after its last."""
     busy: BusyPolicy | None = None
     """What it does to a reply that runs in its chat; None: what the settings say."""
 
@@ -52,11 +61,15 @@ class ChatRequest:
 
         That is all that a request needs which says something or asks for another answer.
         """
-        written: dict[str, JsonValue] = {"trigger": self.trigger}
+        written: dict[str, JsonValue] = {}
+        if self.has_trigger:
+            written["trigger"] = self.trigger
         if self.chat_id is not None:
             written["id"] = self.chat_id
         if self.message_id is not None:
             written["messageId"] = self.message_id
+        if self.parent_id is not None:
+            written["parentId"] = self.parent_id or None
         users = [message for message in self.messages if message.role == "user"]
         written["messages"] = [message.to_json() for message in users[-1:]]
         return written
@@ -95,26 +108,26 @@ def parse_request(body: JsonValue) -> ChatRequest:
     just a string.
 
     Raises:
-        BadRequest: there are no messages, or a field is not what it must be.
+        BadRequest: it has no message though it needs one, or a field is not what it must be.
     """
     if isinstance(body, str):
         body = {"prompt": body}
     if not isinstance(body, Mapping):
         raise BadRequest(
-            'The body must be an object with "messages" or "prompt".', code="bad_request"
-        )
-    messages = body.get("messages")
-    if messages is None and "prompt" in body:
-        messages = [_prompted(body["prompt"])]
-    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
-        raise BadRequest(
-            'The body needs "messages", a list with at least one message; or "prompt", a text.',
-            code="no_messages",
+            'The body must be an object with "messages", "message" or "prompt".',
+            code="bad_request",
         )
     trigger = body.get("trigger", "submit-message")
     if trigger != "submit-message" and trigger != "regenerate-message":
         raise BadRequest(
             '"trigger" must be "submit-message" or "regenerate-message".', code="bad_trigger"
+        )
+    messages = _messages(body)
+    if not messages and (trigger != "regenerate-message" or body.get("messages")):
+        raise BadRequest(
+            'The body needs "messages", a list with at least one message, or "message". Only a '
+            'request with "trigger": "regenerate-message" can do without.',
+            code="no_messages",
         )
     chat_id = body.get("id")
     if chat_id is not None and not isinstance(chat_id, str):
@@ -125,7 +138,9 @@ def parse_request(body: JsonValue) -> ChatRequest:
         chat_id=None if chat_id is None else parse_chat_id(chat_id),
         messages=tuple(parse_message(message) for message in messages),
         trigger=trigger,
+        has_trigger="trigger" in body,
         message_id=MessageId(message_id) if message_id else None,
+        parent_id=_parent_id(body),
         busy=None if busy is None else parse_busy(busy),
     )
 
@@ -143,8 +158,34 @@ def parse_busy(value: JsonValue) -> BusyPolicy:
     return cast("BusyPolicy", value)
 
 
+def _messages(body: JsonObject) -> Sequence[JsonValue]:
+    """Return the messages of a body; none if it has none, or what it has is no list."""
+    messages = body.get("messages")
+    if isinstance(messages, Sequence) and not isinstance(messages, str) and messages:
+        return messages
+    # What the AI SDK's documentation shows for servers that keep the history, as this one does.
+    message = body.get("message")
+    if message is None and messages is None and "prompt" in body:
+        message = _prompted(body["prompt"])
+    return [] if message is None else [message]
+
+
 def _prompted(prompt: JsonValue) -> JsonValue:
     """Return a prompt as a user's message; it has no id, so it is a new one each time."""
     if not isinstance(prompt, str):
         raise BadRequest('"prompt" must be a string.', code="bad_prompt")
     return {"role": "user", "parts": [{"type": "text", "text": prompt}]}
+
+
+def _parent_id(body: JsonObject) -> MessageId | None:
+    if "parentId" not in body:
+        return None
+    parent_id = body["parentId"]
+    if parent_id is None:
+        return BEGINNING
+    if not isinstance(parent_id, str) or not 0 < len(parent_id) <= _LONGEST_ID:
+        raise BadRequest(
+            '"parentId" must be the id of a message, or null for the beginning of the chat.',
+            code="bad_parent_id",
+        )
+    return MessageId(parent_id)
