@@ -74,24 +74,24 @@ def _chat_routes(player: Player, settings: Settings, path: str, profile: Profile
     async def send(
         request: Request,
         chat: str | None = Query(None),
-        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        shown: Annotated[Profile, Query(alias="profile")] = profile,
         stream: StreamKind = "data",
     ) -> Response:
         check_origin(request, settings)
         asked = parse_request(await read_json(request, settings))
         named = asked.chat_id or (parse_chat_id(chat) if chat is not None else None)
-        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), shown or profile)
+        reply = player.send(named or ChatId(f"chat-{uuid.uuid4()}"), shown)
         return played(request, reply, stream)
 
     @router.get(f"{path}/{{chat_id}}/stream", name=f"resumeReply{suffix}")
     async def resume(
         request: Request,
         chat_id: str,
-        shown: Annotated[Profile | None, Query(alias="profile")] = None,
+        shown: Annotated[Profile, Query(alias="profile")] = profile,
         stream: StreamKind = "data",
     ) -> Response:
         check_origin(request, settings)
-        reply = player.resume(parse_chat_id(chat_id), shown or profile)
+        reply = player.resume(parse_chat_id(chat_id), shown)
         return Response(status_code=204) if reply is None else played(request, reply, stream)
 
     @router.post(f"{path}/{{chat_id}}/stop", name=f"stopReply{suffix}")
