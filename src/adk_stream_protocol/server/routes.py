@@ -132,7 +132,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(shown, sdk)
+        audience = service.audience(shown or profile, sdk)
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
@@ -162,7 +162,7 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(shown, sdk)
+        audience = service.audience(shown or profile, sdk)
         chat = parse_chat_id(chat_id)
         tape = service.tape()
         with taken(tape, Resume(UNNUMBERED, chat), chat):
