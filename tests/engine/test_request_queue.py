@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,16 @@ from typing_extensions import override
 
 from adk_stream_protocol.engine.conversation import Conversations
 from adk_stream_protocol.engine.reply import WaitingReply
+from adk_stream_protocol.errors import StoreLost
 from adk_stream_protocol.identifiers import ChatId, ReplyId, UserId
-from adk_stream_protocol.ports import Began, Queued, Stores, TurnRecord, WaitingRequest
+from adk_stream_protocol.ports import (
+    Began,
+    Queued,
+    Stores,
+    TurnRecord,
+    Waiting,
+    WaitingRequest,
+)
 from adk_stream_protocol.server.identity import anyone
 from adk_stream_protocol.server.settings import Settings
 from adk_stream_protocol.server.wiring import Services, create_service
@@ -158,6 +167,42 @@ async def test_what_cannot_be_done_when_its_turn_comes_says_so_and_the_next_is_a
         assert "There is no message to answer again." in answers["again"].raw
         assert answers["hi"].text == "Hello."
         assert (await history(stage))[1] == ("assistant", "One. Two.")
+
+
+class Failing:
+    """A store of waiting requests that is away once."""
+
+    def __init__(self, inner: Waiting) -> None:
+        self._inner = inner
+        self.failed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def of_chat(self, chat_id: ChatId) -> Sequence[WaitingRequest]:
+        if not self.failed:
+            self.failed = True
+            raise StoreLost
+        return await self._inner.of_chat(chat_id)
+
+
+async def test_what_could_not_be_begun_is_logged_and_begun_by_the_next_who_looks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stores, gate = memory_stores(), anyio.Event()
+    waiting: Any = Failing(stores.waiting)
+    gate.set()
+    async with conversing(dataclasses.replace(stores, waiting=waiting), gate) as conversations:
+        await stores.turns.begin(TurnRecord(CHAT, ANN, ReplyId("r1"), "say:1"), repeatable=False)
+        reply = await conversations.submit(parse_request(saying("two", busy="queue")), ANN)
+        assert waiting.failed
+        assert "request not begun" in caplog.text
+        await stores.turns.end(CHAT, ReplyId("r1"))
+        await conversations.queue.go_on(CHAT)
+        with anyio.fail_after(60):
+            while not (await reply.next()).ended:
+                pass
+    assert await stores.waiting.chats() == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -74,6 +75,8 @@ class Crew:
             stdout=subprocess.PIPE,
             stderr=None,
             cwd=_TESTS,
+            # Absolute: a relative path would name another folder there.
+            env={**os.environ, "PYTHONPATH": f"{_TESTS.parent / 'src'}{os.pathsep}{_TESTS}"},
             # Ctrl-C is for the command; it lets its workers finish.
             start_new_session=True,
         )
