@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias
@@ -32,6 +33,8 @@ class SeedTeller(Teller):
         super().__init__(stage, "stream", "c", None, tasks)
         self._envelope = envelope
         self._reading = 0
+        self._refused_messages = 0
+        """Such have an end, and no turn."""
 
     async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
         items = [
@@ -72,15 +75,16 @@ class SeedTeller(Teller):
             self.replies.append(running.chunks)
 
     async def check_ends(self) -> None:
-        """Check that every turn on the socket had its one end."""
+        """Check that every turn on the socket, and every message without one, had its one end."""
         if self._envelope is None:
             return
         heard = self._envelope.heard
         chunks = [each for each in heard if each != DONE]
         turns = {each["messageId"] for each in chunks if each["type"] == "start"}
-        while heard.count(DONE) < len(turns):
+        ends = len(turns) + self._refused_messages
+        while heard.count(DONE) < ends:
             assert await self._envelope.next() == DONE
-        assert heard.count(DONE) == len(turns)
+        assert heard.count(DONE) == ends
         assert await self._envelope.is_silent()
 
     async def _read(self, body: Mapping[str, object], running: Running) -> None:
@@ -91,6 +95,8 @@ class SeedTeller(Teller):
         self._reading += 1
         refusal = await self._reply(self._envelope, running)
         self._reading -= 1
+        if refusal and '"tool-result"' not in json.dumps(body):
+            self._refused_messages += 1
         self.replies.append(refusal or running.chunks)
         running.end(refusal)
 
