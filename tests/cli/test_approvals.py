@@ -158,7 +158,7 @@ async def test_an_approval_may_count_for_later_calls(capsys: pytest.CaptureFixtu
         await continuation(stage)
         told = await approvals("explain", pay)
         again = await stage.say("chat-1", "pay 5")
-        (automatic,) = [card["id"] for card in again.only("data-approval")]
+        (automatic,) = {card["id"] for card in again.only("data-approval")}
         alone = await approvals("explain", automatic)
 
     assert "approved it, and all later calls of this tool in this chat, via cli" in told.out
@@ -175,7 +175,8 @@ async def test_a_denial_pays_nothing_and_gives_its_reason(
 
     assert decided.code == 0
     assert decided.out.startswith("Denied: pay")
-    assert len((await continuation(stage)).only("tool-output-denied")) == 1
+    (refused,) = (await continuation(stage)).only("tool-output-error")
+    assert refused["errorText"] == "User denied execution: too much"
     assert stage.payments == []
     assert "reason   too much" in (await approvals("show", asked.approvals[0])).out
 

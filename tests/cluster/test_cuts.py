@@ -49,6 +49,11 @@ def letters(told: bytes) -> list[object]:
     return found
 
 
+def is_call(event: object) -> bool:
+    """Whether an event lets a client run a call."""
+    return isinstance(event, dict) and event["type"] == "tool-input-available"
+
+
 def least(told: bytes) -> int:
     """Return how many bytes a reader of the same gets at least, however it comes joined."""
     shortest = [
@@ -129,11 +134,18 @@ async def cut_an_answer(cutting: Cutting) -> CutReply:
         responses.insert(0, ["Looking. ", called("look", cutting.chat)])
     if cutting.random.random() < 0.5:
         responses[-1].append(called("pay", cutting.chat))
-    tab = cutting.random.choice(cutting.tabs)
+    tab, other = cutting.random.sample(cutting.tabs, 2)
     said = saying(cutting.chat, play(cutting.chat, *responses))
     async with tab.posting(said) as stream:
-        whole = await cutting.follow(stream)
+        await stream.until(f"<{cutting.places[0]}>")
+        # Who resumes is not told to look again, and so gets less than who asked.
+        async with other.resuming(cutting.chat) as resumed:
+            whole = await cutting.follow(resumed)
+        posted = await stream.all()
     cutting.check(whole)
+    assert [each for each in letters(posted) if not is_call(each)] == [
+        each for each in letters(whole) if not is_call(each)
+    ]
     return CutReply(cutting.chat, whole, cutting.cuts, posted=True)
 
 

@@ -60,7 +60,7 @@ async function shown(client, { messages, chunks }) {
 async function answer({ n, only, ...input }) {
   const problems = [];
   for (const [version, client] of clients) {
-    if (only && !version.startsWith(only)) continue;
+    if (only === 'ai7 newest' ? version !== 'ai7' : only && !version.startsWith(only)) continue;
     const { messages, problems: met } = await shown(client, input);
     const found =
       messages.length > 0 ? await checked(client.sdk, withoutApprovalsOfRunning(messages)) : [];

@@ -263,7 +263,7 @@ async def talk_to(app: FastAPI, headers: Mapping[str, str]) -> Talk:
         body: dict[str, Any] = {"id": "chat", "messages": [user_message(SAID)]}
         asked = Answered.of(await http.post(path, json=body))
         assert asked.status == 200, asked.raw
-        parts = [answer_to(call, asked) for call in asked.only("tool-input-available")]
+        parts = [answer_to(call, asked) for call in asked.only("tool-input-start")]
         message = {"id": asked.message_id, "role": "assistant", "parts": parts}
         answered = await http.post(path, json={"id": "chat", "messages": [message]})
         return Talk(asked, Answered.of(answered))

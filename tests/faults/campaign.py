@@ -1,7 +1,7 @@
 """The long campaign: kills by chance until there were enough, and what came of them.
 
     python -m faults.campaign [--kills N] [--minutes M] [--seed S] [--workers W]
-                              [--over sse|live|left] [--page FILE]
+                              [--over sse|live|left] [--story approval|busy] [--page FILE]
     python -m faults.campaign --case JSON [--times N]
 
 It exits with 1 if anything was doubled, stuck or lost, or if a planned kill never came. Each such
@@ -31,7 +31,7 @@ from faults.case import Case, Over
 from faults.chance import Map, by_chance, kinds, least
 from faults.crew import Crew
 from faults.life import Seen
-from faults.points import LIVE, Phase, Point
+from faults.points import BUSY, LIVE, Phase, Point
 from faults.tally import Tally
 from support.postgres import PostgresServer, postgres_server
 
@@ -80,7 +80,7 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
     seed = options.seed or SystemRandom().randrange(10**9)
     _say(f"seed {seed}")
     crew = Crew(folder, postgres, size=options.workers)
-    known = await _survey(crew, options.over or get_args(Over))
+    known = await _survey(crew, options.over or get_args(Over), options.story)
     tally, began = Tally(), time.monotonic()
 
     def enough() -> Iterator[Case]:
@@ -99,10 +99,14 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
     await crew.play(enough(), told)
     seconds = time.monotonic() - began
     met = set(Point) if options.over != ["sse"] else set(Point) - LIVE
+    if options.story == "busy":
+        met &= BUSY
+    elif options.story == "approval":
+        met -= BUSY
     return _report(tally, seed, seconds, met=met, page=options.page)
 
 
-async def _survey(crew: Crew, over: Collection[Over]) -> Map:
+async def _survey(crew: Crew, over: Collection[Over], story: str | None) -> Map:
     """Tell every kind of story without kills, and learn what is met in it."""
     met: dict[Case, list[dict[Phase, Seen]]] = {}
 
@@ -113,6 +117,8 @@ async def _survey(crew: Crew, over: Collection[Over]) -> Map:
         met.setdefault(case, []).append(phases)
 
     asked = [kind for kind in kinds(("sqlite", "postgres")) if kind.over in over]
+    if story is not None:
+        asked = [kind for kind in asked if (kind.busy is not None) == (story == "busy")]
     await crew.survey(asked * _TELLINGS, told)
     return {case: least(list(surveys)) for case, surveys in met.items()}
 
@@ -150,6 +156,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="0: a new one")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--over", action="append", choices=get_args(Over), help="only these")
+    parser.add_argument("--story", choices=("approval", "busy"), help="only these")
     parser.add_argument("--page", type=Path, help="where the result is written")
     parser.add_argument("--case", help="one case to play, as JSON")
     parser.add_argument("--times", type=int, default=1)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from faults.agent import Tool
 from faults.points import Kill, Phase, Point
 
-__all__ = ["Case", "Manner", "Outcome", "Over"]
+__all__ = ["Busy", "Case", "Manner", "Outcome", "Over"]
 
 Manner: TypeAlias = Literal["stock", "insistent", "patient"]
 """What the client does after a cut: reload and resume; send the same again; or just look."""
@@ -16,6 +16,26 @@ Manner: TypeAlias = Literal["stock", "insistent", "patient"]
 Over: TypeAlias = Literal["sse", "live", "left"]
 """How the story is told: over SSE; over a live socket that stays open, so that calls wait inside
 the run; or over one that is closed after each reply, so that the run ends before the answer."""
+
+
+Busy: TypeAlias = Literal[
+    "ask",
+    "regenerate",
+    "edit",
+    "interrupt",
+    "queue",
+    "steer",
+    "tabs",
+    "stops",
+    "stop",
+    "thanks",
+]
+"""What a person does while a reply runs.
+
+Three stop it, as a page does that hangs up, and then ask, regenerate or edit. Others ask while it
+is shown, queue two messages, steer it, ask in two tabs at once, stop four times, stop it and what
+waits, or approve a call and write at once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +50,13 @@ class Case:
     route: Literal["chat", "rest"] = "chat"
     manner: Manner = "stock"
     over: Over = "sse"
+    busy: Busy | None = None
+    """The story of a busy chat that is told instead; None: the one of an approval."""
 
     def __str__(self) -> str:
         kills = ", ".join(map(str, self.kills))
+        if self.busy is not None:
+            return f"{kills}: busy, {self.busy}, {self.manner}, {self.database}, {self.over}"
         verdict = "approved" if self.verdict else "denied"
         told = f"{self.manner}, {self.database}, {self.over}"
         return f"{kills}: {self.tool}, {verdict} by {self.route}, {told}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from faults.agent import Tool
-from faults.case import Case, Over
+from faults.case import Busy, Case, Over
 from faults.life import Seen
-from faults.points import Kill, Phase, Point
+from faults.points import BUSY, Kill, Phase, Point
 
 __all__ = ["Map", "by_chance", "is_sure", "kinds", "least"]
 
@@ -33,6 +34,10 @@ _RECOVERY: Final = (
     Point.END,
     Point.RELEASE,
     Point.LAPSE,
+    Point.STOP,
+    Point.TAKING,
+    Point.STEERING,
+    Point.FORGETTING,
     Point.OPENING,
     Point.CLOSING,
 )
@@ -53,11 +58,20 @@ def kinds(databases: tuple[Literal["sqlite", "postgres"], ...]) -> list[Case]:
         )
     ]
     # Nobody is asked about an ungated tool.
-    return [case for case in found if case.tool != "ungated" or (case.verdict, case.route) == _NO]
+    found = [case for case in found if case.tool != "ungated" or (case.verdict, case.route) == _NO]
+    ways: tuple[Over, ...] = ("sse", "live")
+    busy = [
+        Case((), database=database, over=over, busy=busy)
+        for database, busy, over in itertools.product(databases, get_args(Busy), ways)
+    ]
+    return [*found, *busy]
 
 
 def is_sure(kill: Kill) -> bool:
     """Whether a planned kill must come; the sweeper sweeps when it likes."""
+    if kill.phase == "busy" and kill.point not in BUSY:
+        # How far a reply comes that is interrupted depends on time.
+        return False
     return kill.point is not Point.LAPSE and (kill.nth == 1 or kill.point not in _TIMED)
 
 
@@ -80,7 +94,7 @@ def by_chance(known: Map, random: Random) -> Iterator[Case]:
     while True:
         # Denials are the simpler stories: one in eight is enough.
         wanted = random.random() >= 1 / 8
-        story = random.choice([each for each in stories if each.verdict == wanted])
+        story = random.choice([each for each in stories if each.verdict == wanted] or stories)
         yield _case(story, known[story], random)
 
 
@@ -94,15 +108,7 @@ def _case(story: Case, met: Mapping[Phase, Seen], random: Random) -> Case:
         point = random.choice(_RECOVERY)
         kills.append(Kill(point, random.choice(point.moments), random.randint(1, 2), "recover"))
     manner: Any = random.choice(("stock", "insistent", "patient"))
-    return Case(
-        tuple(kills),
-        database=story.database,
-        tool=story.tool,
-        verdict=story.verdict,
-        route=story.route,
-        manner=manner,
-        over=story.over,
-    )
+    return replace(story, kills=tuple(kills), manner=manner)
 
 
 def _kill(seen: Seen, phase: Phase, random: Random) -> Kill:

@@ -25,9 +25,10 @@ from fastapi import APIRouter, FastAPI, Request
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.server.databases import OpenDatabase, open_database
 from adk_stream_protocol.server.settings import Settings
-from adk_stream_protocol.server.wiring import Services, create_app
+from adk_stream_protocol.server.wiring import Services, create_app, turns_of
 from adk_stream_protocol.stores.opening import PostgresServer, SqliteFile
 from adk_stream_protocol.stores.sql import Keeping
 from faults.agent import RULES, Book, agent
@@ -50,6 +51,7 @@ LEASE: Final = 0.6
 _ROWS: Final = {
     "calls": text("SELECT call_id, tool_name, state FROM adk_stream_call WHERE chat_id = :chat"),
     "turns": text("SELECT reply_id, running FROM adk_stream_turn WHERE chat_id = :chat"),
+    "waiting": text("SELECT reply_id, taken_in FROM adk_stream_waiting WHERE chat_id = :chat"),
 }
 
 
@@ -197,10 +199,16 @@ def _add_routes(app: FastAPI, place: Place, trap: Trap) -> None:
                 name: list(map(dict, (await connection.execute(query, {"chat": chat})).mappings()))
                 for name, query in _ROWS.items()
             }
-        return {**found, "lives": trap.lives}
+        return {**found, "lives": trap.lives, "steerable": _is_steerable(app, chat)}
 
     @routes.get("/modules")
     async def modules() -> list[str]:
         return sorted(sys.modules)
 
     app.include_router(routes)
+
+
+def _is_steerable(app: FastAPI, chat: str) -> bool:
+    """Whether the running turn knows of messages that wait to steer it."""
+    running = turns_of(app)._running.get(ChatId(chat))
+    return running is not None and running.turn.scope.may_be_steered

@@ -48,11 +48,19 @@ class Line:
             TimeoutError: they do not end.
             OSError: the socket was cut.
         """
-        due = time.monotonic() + self._patience
+        return self.frames(self.send(kind, chat, body))
+
+    def send(self, kind: str, chat: str, body: Mapping[str, Any]) -> str:
+        """Send a request; return its name."""
         name = f"request-{next(self._numbers)}"
         asked = {"type": kind, "requestId": name, "id": chat, **body}
         self._protocol.send_text(json.dumps(asked).encode())
         self._write()
+        return name
+
+    def frames(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the frames of a request, the last one included; raises as `ask` does."""
+        due = time.monotonic() + self._patience
         for event in self._events():
             if time.monotonic() > due:
                 raise TimeoutError("the reply does not end")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, get_args
 
 from faults.agent import Tool
-from faults.case import Case, Manner, Over
+from faults.case import Busy, Case, Manner, Over
 from faults.points import Kill, Moment, Phase, Point
 
 __all__ = ["MATRIX"]
@@ -139,7 +139,76 @@ def _live_on_postgres() -> Iterator[Case]:
         yield Case((kill,), database="postgres", tool=tool, over=over)
 
 
+_AFTER: Final[tuple[Moment, ...]] = ("after",)
+_ALL: Final[tuple[Moment, ...]] = ("before", "between", "after")
+
+_BUSY: Final[tuple[tuple[Busy, Point, int, tuple[Moment, ...]], ...]] = (
+    ("ask", Point.WAIT, 1, _AROUND),
+    ("ask", Point.TAKING, 1, _ALL),
+    ("interrupt", Point.STOP, 1, _ALL),
+    ("interrupt", Point.RELEASE, 1, _AFTER),  # of what was interrupted
+    ("interrupt", Point.APPEND, 3, _AROUND),  # the message
+    ("interrupt", Point.FORGETTING, 1, _ALL),
+    ("regenerate", Point.WAIT, 1, _AFTER),
+    ("regenerate", Point.TAKING, 1, _AFTER),
+    ("regenerate", Point.APPEND, 3, _AROUND),  # what takes back
+    ("edit", Point.TAKING, 1, _AFTER),
+    ("edit", Point.APPEND, 3, _AROUND),  # what takes back
+    ("edit", Point.APPEND, 4, _AROUND),  # the message
+    ("queue", Point.WAIT, 2, _AROUND),
+    ("queue", Point.TAKING, 1, _AFTER),
+    ("queue", Point.TAKING, 2, _AFTER),
+    ("queue", Point.FORGETTING, 1, _AFTER),
+    ("steer", Point.WAIT, 1, _AFTER),
+    ("steer", Point.STEERING, 1, _ALL),
+    ("steer", Point.APPEND, 2, _AROUND),  # the message
+    ("steer", Point.APPEND, 3, _AFTER),  # the answer
+    ("steer", Point.FORGETTING, 1, _AROUND),
+    ("tabs", Point.REQUEST, 1, _AFTER),
+    ("tabs", Point.WAIT, 1, _AFTER),
+    ("tabs", Point.TAKING, 1, _AFTER),
+    ("stops", Point.STOP, 3, _AFTER),
+    ("stops", Point.TAKING, 2, _AFTER),
+    ("stops", Point.WAIT, 4, _AFTER),
+    ("stop", Point.GIVING_UP, 1, _AROUND),
+    ("stop", Point.TAKING, 1, _AFTER),
+    ("thanks", Point.WAIT, 1, _AFTER),
+    ("thanks", Point.CLAIM, 1, _AFTER),
+    ("thanks", Point.FINISH, 1, _AFTER),
+)
+_BUSY_LIVE: Final[tuple[tuple[Busy, Point, int], ...]] = (
+    ("ask", Point.TAKING, 1),
+    ("queue", Point.TAKING, 1),
+    ("steer", Point.STEERING, 1),
+    ("steer", Point.APPEND, 1),  # the message
+    ("steer", Point.APPEND, 2),  # the answer to the first
+    ("thanks", Point.TAKING, 1),
+)
+
+
+def _busy() -> Iterator[Case]:
+    """Yield what people do while a reply runs; on PostgreSQL, where others may go on."""
+    manners: Iterator[Manner] = itertools.cycle(get_args(Manner))
+    for busy, point, nth, moments in _BUSY:
+        for moment in moments:
+            kill = Kill(point, moment, nth, "busy")
+            yield Case((kill,), database="postgres", manner=next(manners), busy=busy)
+    for busy, point, nth in _BUSY_LIVE:
+        kill = Kill(point, "after", nth, "busy")
+        yield Case((kill,), database="postgres", manner=next(manners), over="live", busy=busy)
+    # And again while it comes back; and in the one process of a file.
+    again = Kill(Point.TAKING, "after", phase="recover")
+    waits = Kill(Point.WAIT, "after", phase="busy")
+    yield Case((waits, again), database="postgres", busy="interrupt")
+    again = Kill(Point.APPEND, "after", phase="recover")
+    heard = Kill(Point.APPEND, "after", 2, "busy")
+    yield Case((heard, again), database="postgres", busy="steer")
+    yield Case((Kill(Point.TAKING, "after", phase="busy"),), busy="interrupt")
+    yield Case((Kill(Point.STEERING, "after", phase="busy"),), busy="steer")
+
+
 MATRIX: Final = (
+    *_busy(),
     *_on_postgres(),
     *_live_on_postgres(),
     *_around(_ASK, "ask"),

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["LIVE", "MOMENTS", "Kill", "Moment", "Phase", "Point", "point_of"]
+__all__ = ["BUSY", "LIVE", "MOMENTS", "Kill", "Moment", "Phase", "Point", "point_of"]
 
-Phase: TypeAlias = Literal["ask", "answer", "recover"]
-"""What the server is doing: answering a message, an approval, or coming back from a kill."""
+Phase: TypeAlias = Literal["ask", "answer", "busy", "recover"]
+"""What the server is doing: answering a message, an approval, what comes while a reply runs, or
+coming back from a kill."""
 
 Moment: TypeAlias = Literal["before", "between", "after"]
 """Before the statement, between it and its COMMIT, or after the COMMIT."""
@@ -40,6 +41,12 @@ class Point(StrEnum):
     END = "end marker"
     RELEASE = "release"
     LAPSE = "lapse"
+    WAIT = "waiting row"
+    STOP = "stop"
+    GIVING_UP = "giving up"
+    TAKING = "taking"
+    STEERING = "steering"
+    FORGETTING = "forgetting"
     OPENING = "live opening"
     RESUMING = "live release"
     CLOSING = "live end"
@@ -49,6 +56,18 @@ class Point(StrEnum):
         """The moments there are: only a statement has a COMMIT that follows it."""
         return ("before", "after") if self in _NO_STATEMENTS else MOMENTS
 
+
+BUSY: Final = frozenset(
+    {
+        Point.WAIT,
+        Point.STOP,
+        Point.GIVING_UP,
+        Point.TAKING,
+        Point.STEERING,
+        Point.FORGETTING,
+    }
+)
+"""What only a story of a busy chat passes."""
 
 LIVE: Final = frozenset({Point.OPENING, Point.RESUMING, Point.CLOSING})
 """What only a live run passes."""
@@ -78,20 +97,27 @@ _STATES: Final[Mapping[str, Point]] = {
 }
 
 
+_ADDED: Final[Mapping[str, Point]] = {
+    "adk_stream_request": Point.REQUEST,
+    "adk_stream_turn": Point.LEASE,
+    "adk_stream_call": Point.HOLD,
+    "adk_stream_waiting": Point.WAIT,
+    "events": Point.APPEND,
+}
+
+
 def point_of(statement: str, rows: Sequence[Mapping[str, Any]]) -> Point | None:
     """Return the point that a statement is, by its first words and what it sets, or None."""
     words = statement.split(maxsplit=3)
     match [word.strip('"') for word in words]:
-        case ["INSERT", "INTO", "adk_stream_request", *_]:
-            return Point.REQUEST
-        case ["INSERT", "INTO", "adk_stream_turn", *_]:
-            return Point.LEASE
-        case ["INSERT", "INTO", "adk_stream_call", *_]:
-            return Point.HOLD
-        case ["INSERT", "INTO", "events", *_]:
-            return Point.APPEND
         case ["INSERT", "INTO", "adk_stream_chunk", *_]:
             return _chunks(rows)
+        case ["INSERT", "INTO", table, *_]:
+            return _ADDED.get(table)
+        case ["UPDATE", "adk_stream_waiting", *_]:
+            return _waiting(rows)
+        case ["DELETE", "FROM", "adk_stream_waiting", *_]:
+            return Point.FORGETTING
         case ["UPDATE", "adk_stream_turn", *_]:
             return _turn(rows)
         case ["UPDATE", "adk_stream_call", *_]:
@@ -108,7 +134,20 @@ def _chunks(rows: Sequence[Mapping[str, Any]]) -> Point:
 
 
 def _turn(rows: Sequence[Mapping[str, Any]]) -> Point | None:
-    return Point.RELEASE if rows and rows[0].get("running") is False else None
+    row = rows[0] if rows else {}
+    if row.get("running") is False:
+        return Point.RELEASE
+    return Point.STOP if row.get("stopping") else None
+
+
+def _waiting(rows: Sequence[Mapping[str, Any]]) -> Point | None:
+    row = rows[0] if rows else {}
+    if row.get("stopping"):
+        return Point.GIVING_UP
+    if row.get("taken_in") is None:
+        return None
+    # A turn takes its own request by name, and others by what they are for.
+    return Point.STEERING if "steer" in row.values() else Point.TAKING
 
 
 def _call(rows: Sequence[Mapping[str, Any]]) -> Point | None:

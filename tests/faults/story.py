@@ -224,12 +224,16 @@ class Story:
         kill = self._case.kill_in(self._armed or "recover")
         assert kill is not None, "only a trap kills"
         self._outcome.kills.append(kill)
-        self._running += _running(seen)
+        self._running += self._ran(seen)
         again = self._case.kill_in("recover") if self._armed is not None else None
         self._armed = None
         self._user.port = self._world.alive(again).port
         self._due = time.monotonic() + _LONGEST
         return True
+
+    def _ran(self, seen: Seen) -> int:
+        """Return how many calls were claimed and not finished in the moment of death."""
+        return seen.get((Point.CLAIM, "after"), 0) - seen.get((Point.FINISH, "after"), 0)
 
     def _pause(self) -> None:
         """Let a moment pass, unless the server dies in it."""
@@ -287,8 +291,3 @@ def _requests(message: Json) -> list[str]:
     """Return the approvals that a message asks for."""
     asking = [part for part in message["parts"] if part.get("state") == "approval-requested"]
     return [part["approval"]["id"] for part in asking]
-
-
-def _running(seen: Seen) -> int:
-    """Return how many calls were claimed and not finished."""
-    return seen.get((Point.CLAIM, "after"), 0) - seen.get((Point.FINISH, "after"), 0)

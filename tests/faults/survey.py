@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from faults.busy_story import BusyStory
 from faults.case import Case
 from faults.life import Seen, seen_of
 from faults.points import Phase
@@ -17,7 +18,8 @@ __all__ = ["scout", "survey"]
 
 def survey(world: World, case: Case) -> dict[Phase, Seen]:
     """Play a case's story without kills; return how often each point is met in each phase."""
-    surveyor = _Surveyor(world, replace(case, kills=()))
+    kind = _Surveyor if case.busy is None else _BusySurveyor
+    surveyor = kind(world, replace(case, kills=()))
     outcome = surveyor.play()
     assert not outcome.violations, f"without any kill: {outcome}"
     return surveyor.met
@@ -28,6 +30,7 @@ class _Surveyor(Story):
 
     def __init__(self, world: World, case: Case) -> None:
         super().__init__(world, case)
+        # How often each point was met in each phase.
         self.met: dict[Phase, Seen] = {}
         # The phase that is counted; None before the first and after the last.
         self._now: Phase | None = None
@@ -52,7 +55,12 @@ class _Surveyor(Story):
             self.met[following] = {}
 
 
+class _BusySurveyor(_Surveyor, BusyStory):
+    """Counts in stories of busy chats."""
+
+
 def scout(world: World) -> list[str]:
     """Play a story and return what the server had imported by its end: ADK imports much late."""
     survey(world, Case(()))
+    survey(world, Case((), busy="steer"))
     return User("scout", "scout", world.alive().port).modules()

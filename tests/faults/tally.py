@@ -90,17 +90,18 @@ class Tally:
         tables = [
             _table(("point",), by_point),
             _table(("told over",), by_route),
-            _table(("database", "tool"), by_tool),
+            _table(("database", "tool or story"), by_tool),
         ]
         return "\n\n".join("\n".join(table) for table in tables)
 
     def details(self) -> str:
         """Return the numbers by point, database, tool and route."""
         rows = self._grouped(lambda key: (key[0].value, *key[1:]))
-        return "\n".join(_table(("point", "database", "tool", "over"), rows))
+        return "\n".join(_table(("point", "database", "tool or story", "over"), rows))
 
     def _count(self, case: Case, kill: Kill) -> Count:
-        return self.counts[kill.point, case.database, case.tool, case.over]
+        told = case.tool if case.busy is None else f"busy: {case.busy}"
+        return self.counts[kill.point, case.database, told, case.over]
 
     def _grouped(
         self, by: Callable[[_Key], tuple[str, ...]]

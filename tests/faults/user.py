@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, Final
@@ -16,7 +16,7 @@ from typing import Any, Final
 from faults.case import Over
 from faults.line import Line
 
-__all__ = ["Cut", "Heard", "Hung", "Json", "User"]
+__all__ = ["Cut", "Heard", "Hung", "Json", "Stream", "User"]
 
 _LONGEST: Final = 40.0
 """Seconds after which a server that has not answered, or a reply that has not ended, hangs."""
@@ -49,6 +49,51 @@ class Heard:
         return "".join(chunk["delta"] for chunk in self.chunks if chunk["type"] == "text-delta")
 
 
+class Stream:
+    """A reply that is read bit by bit, while other requests are made."""
+
+    def __init__(
+        self, heard: Heard, pieces: Generator[object, None, None], leave: Callable[[], None]
+    ) -> None:
+        self.heard = heard
+        # Each adds to what was heard.
+        self._pieces = pieces
+        self._leave = leave
+
+    def begin(self) -> int:
+        """Return the status, once there is one; 0: it was cut."""
+        while not self.heard.status and self._read():
+            pass
+        return self.heard.status
+
+    def until(self, text: str) -> bool:
+        """Read until a chunk holds this text; False: it ended, or was cut."""
+        while not any(text in json.dumps(chunk) for chunk in self.heard.chunks):
+            if not self._read():
+                return False
+        return True
+
+    def rest(self) -> Heard:
+        """Read to the end, or the cut."""
+        while self._read():
+            pass
+        return self.heard
+
+    def leave(self) -> None:
+        """Hang up."""
+        self._pieces.close()
+        self._leave()
+
+    def _read(self) -> bool:
+        try:
+            return next(self._pieces, None) is not None
+        except TimeoutError as error:
+            raise Hung("a stream") from error
+        except (OSError, HTTPException):
+            self.heard.done = False
+            return False
+
+
 @dataclass
 class User:
     """One user with one chat."""
@@ -76,14 +121,28 @@ class User:
 
     def answer(self, message: Json, verdict: bool) -> Heard:
         """Send a message back with its approvals answered, as a stock client does."""
+        return self._send(self.answering(message, verdict))
+
+    def answering(self, message: Json, verdict: bool) -> Json:
+        """Return the request that answers a message's approvals."""
         parts = [_answered(part, verdict) for part in message["parts"]]
-        body = {
+        return {
             "id": self.chat,
             "trigger": "submit-message",
             "messageId": message["id"],
             "messages": [{**message, "parts": parts}],
         }
-        return self._send(body)
+
+    def send(self, body: Json) -> Stream:
+        """Send a request over a connection of its own; the reply is read later."""
+        body = {"id": self.chat, "trigger": "submit-message", **body}
+        heard = Heard(0)
+        if self.over == "sse":
+            connection = self._connect("POST", "/api/chat", body)
+            return Stream(heard, _read(connection, heard), connection.close)
+        line = Line(self.port, self.name, _LONGEST)
+        frames = line.frames(line.send("send", self.chat, body))
+        return Stream(heard, (_hear(frame, heard) for frame in frames), line.close)
 
     def leave(self) -> None:
         """Close the socket, if one is open."""
@@ -97,6 +156,10 @@ class User:
         """Decide away from the chat; return the status."""
         body = {"approved": verdict, **({"decisionId": decision_id} if decision_id else {})}
         return self._ask("POST", f"/api/approvals/{approval_id}", body)[0]
+
+    def stop(self) -> int:
+        """Stop what runs and what waits; return the status."""
+        return self._ask("POST", f"/api/chat/{self.chat}/stop")[0]
 
     def approvals(self) -> list[Json]:
         """Return the approvals of this user: all are of the one chat."""
@@ -159,13 +222,8 @@ class User:
         heard = Heard(0)
         try:
             with self._open(method, path, body) as response:
-                heard.status = response.status
-                if response.status != 200:
-                    heard.body, heard.done = response.read().decode(), True
-                for data in _events(response):
-                    heard.done = data == "[DONE]"
-                    if not heard.done:
-                        heard.chunks.append(json.loads(data))
+                for _ in _pieces_of(response, heard):
+                    pass
         except TimeoutError as error:
             raise Hung(f"{method} {path}") from error
         except (OSError, HTTPException):
@@ -173,13 +231,35 @@ class User:
         return heard
 
     def _open(self, method: str, path: str, body: Any) -> HTTPResponse:
+        return self._connect(method, path, body).getresponse()
+
+    def _connect(self, method: str, path: str, body: Any) -> HTTPConnection:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=_LONGEST)
         headers = {"x-user": self.name, "content-type": "application/json", "connection": "close"}
         connection.request(method, path, json.dumps(body).encode(), headers)
-        return connection.getresponse()
+        return connection
 
 
-def _hear(frame: Json, heard: Heard) -> None:
+def _read(connection: HTTPConnection, heard: Heard) -> Generator[Heard, None, None]:
+    with connection.getresponse() as response:
+        yield from _pieces_of(response, heard)
+
+
+def _pieces_of(response: HTTPResponse, heard: Heard) -> Iterator[Heard]:
+    """Yield what was heard, as it grows."""
+    heard.status = response.status
+    yield heard
+    if response.status != 200:
+        heard.body, heard.done = response.read().decode(), True
+        return
+    for data in _events(response):
+        heard.done = data == "[DONE]"
+        if not heard.done:
+            heard.chunks.append(json.loads(data))
+        yield heard
+
+
+def _hear(frame: Json, heard: Heard) -> Heard:
     match frame["type"]:
         case "start":
             heard.status = 200
@@ -193,6 +273,7 @@ def _hear(frame: Json, heard: Heard) -> None:
             # A socket has no statuses; only what broke has an id.
             heard.status = 500 if "(error " in frame["errorText"] else 409
             heard.body, heard.done = frame["errorText"], True
+    return heard
 
 
 def _events(response: HTTPResponse) -> Iterator[str]:

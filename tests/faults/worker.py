@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from faults.busy_story import BusyStory
 from faults.case import Case
 from faults.life import Place
 from faults.story import Story, World
@@ -43,7 +44,7 @@ class Worker:
     def play(self, case: Case) -> dict[str, Any]:
         """Play a case and return its outcome as JSON."""
         world = self._world(case.database)
-        outcome = Story(world, case).play()
+        outcome = (Story if case.busy is None else BusyStory)(world, case).play()
         told = asdict(outcome)
         if outcome.violations:
             # What is broken must not break the next story; its files stay to be looked at.

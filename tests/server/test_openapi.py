@@ -324,7 +324,10 @@ async def talk(stage: Stage, contract: Contract) -> None:
         while (await ask("GET", lost)).json()["status"] != "unknown":
             await anyio.lowlevel.checkpoint()
     await ask("POST", f"{lost}/resolve", json={"outcome": "failed", "reason": "Nothing was paid."})
-    await ask("GET", "/api/chats")
+    first = (await ask("GET", "/api/chats?limit=1")).json()
+    await ask("GET", f"/api/chats?cursor={first['nextCursor']}&archived=all")
+    await ask("PATCH", f"/api/chats/{MINE}", json={"title": "Mine", "archived": True})
+    await ask("PATCH", "/api/chats/nobody", json={"title": "Mine"})
     for profile in ("ai-sdk", "adk"):
         await ask("GET", f"/api/chats/{MINE}?profile={profile}&sdk=7")
     await ask("GET", f"/api/chats/{MINE}/artifacts/note.md?version=0")
@@ -332,6 +335,20 @@ async def talk(stage: Stage, contract: Contract) -> None:
     for path in ("/healthz", "/readyz", "/metrics"):
         await ask("GET", path)
     await ask("DELETE", "/api/chats/other")
+
+
+async def read_text(stage: Stage, contract: Contract) -> None:
+    """Read replies as text alone, also what text cannot show."""
+
+    async def ask(method: str, url: str, **options: Any) -> httpx.Response:
+        return contract.check(await stage.http.request(method, url, **options))
+
+    for path, chat in (("/api/chat", "text"), ("/stream", "text of adk")):
+        await ask("POST", f"{path}?stream=text", json={"id": chat, "prompt": "hi"})
+        await ask("GET", f"{path}/{chat}/stream?stream=text")
+        held = await ask("POST", f"{path}?stream=text", json={"id": chat, "prompt": "pay"})
+        again = await ask("GET", f"{path}/{chat}/stream?stream=text")
+        assert (held.status_code, again.status_code) == (409, 409)
 
 
 async def down(contract: Contract) -> None:
@@ -360,6 +377,7 @@ async def test_every_answer_is_described_and_every_description_happens(
     async with staged(settings=SMALL, services=services, identify=identify) as stage:
         contract = Contract((await stage.http.get("/openapi.json")).json())
         await talk(stage, contract)
+        await read_text(stage, contract)
         for operation in contract.operations():
             for request in odd_requests(operation):
                 contract.check(await stage.http.request(**request))

@@ -16,7 +16,7 @@ from support.conformance import (
 from support.socket import socket_url
 from support.stage import Stage
 
-__all__ = ["CONNECTIONS", "SOCKETS", "Connect"]
+__all__ = ["CONNECTIONS", "PAGES", "SOCKETS", "Connect"]
 
 
 @dataclass(frozen=True)
@@ -65,3 +65,9 @@ SOCKETS = [
     if route == "ws" or version != "ai7early"
 ]
 CONNECTIONS = [*(Connect(version) for version in SDK_VERSIONS), *SOCKETS]
+PAGES = [
+    *(Connect(version) for version in SDK_VERSIONS),
+    Connect("ai7", socket="ws"),
+    Connect("ai6", socket="live"),
+]
+"""Every version over HTTP, and each socket once: for stories that are about what a page reads."""

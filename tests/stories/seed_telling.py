@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias
@@ -33,8 +32,8 @@ class SeedTeller(Teller):
         super().__init__(stage, "stream", "c", None, tasks)
         self._envelope = envelope
         self._reading = 0
-        self._refused_messages = 0
-        """Such have an end, and no turn."""
+        # How many messages were refused, each with an end of its own.
+        self._refused = 0
 
     async def begin_answering(self, asked: Answered, *verdicts: bool) -> Running:
         items = [
@@ -75,13 +74,13 @@ class SeedTeller(Teller):
             self.replies.append(running.chunks)
 
     async def check_ends(self) -> None:
-        """Check that every turn on the socket, and every message without one, had its one end."""
+        """Check that every turn on the socket had its one end."""
         if self._envelope is None:
             return
         heard = self._envelope.heard
         chunks = [each for each in heard if each != DONE]
         turns = {each["messageId"] for each in chunks if each["type"] == "start"}
-        ends = len(turns) + self._refused_messages
+        ends = len(turns) + self._refused
         while heard.count(DONE) < ends:
             assert await self._envelope.next() == DONE
         assert heard.count(DONE) == ends
@@ -95,8 +94,10 @@ class SeedTeller(Teller):
         self._reading += 1
         refusal = await self._reply(self._envelope, running)
         self._reading -= 1
-        if refusal and '"tool-result"' not in json.dumps(body):
-            self._refused_messages += 1
+        if refusal and not _is_aside(body):
+            # Whoever sent it reads a stream of its own.
+            assert await self._envelope.next() == DONE
+            self._refused += 1
         self.replies.append(refusal or running.chunks)
         running.end(refusal)
 
@@ -109,6 +110,11 @@ class SeedTeller(Teller):
                 return str(heard["message"])
             running.add(heard)
         return ""
+
+
+def _is_aside(body: Mapping[str, Any]) -> bool:
+    """Whether a message only answers, beside the stream of its turn."""
+    return any("content" in message for message in body.get("messages", ()))
 
 
 def _confirmations(asked: Answered) -> list[str]:

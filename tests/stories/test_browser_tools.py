@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from stories.connecting import CONNECTIONS, Connect
+from stories.connecting import CONNECTIONS, PAGES, Connect
 from support.conformance import ChatState
 from support.stage import Stage, staged
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=CONNECTIONS, ids=str)
+@pytest.fixture(params=PAGES, ids=str)
 def connect(request: pytest.FixtureRequest) -> Connect:
     chosen: Connect = request.param
     return chosen
@@ -39,6 +39,7 @@ async def loaded(stage: Stage, chat_id: str) -> list[Any]:
     return messages
 
 
+@pytest.mark.parametrize("connect", CONNECTIONS, ids=str)
 async def test_an_approved_tool_is_run_once_and_not_before_the_approval(
     stage: Stage, connect: Connect
 ) -> None:

@@ -25,6 +25,7 @@ from support.gemini_emulator import (
 )
 from support.serving import serving
 from support.stage import Stage
+from support.stored_chats import check_chats
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +53,7 @@ async def served(
         agent = LlmAgent(name="root", model=model, tools=list(tools))
         async with serving(create_app(agent)) as url, httpx.AsyncClient(base_url=url) as http:
             yield Stage(url=url, http=http), gemini
+            await check_chats(http)
 
 
 async def test_text_and_thoughts_stream() -> None:

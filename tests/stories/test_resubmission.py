@@ -102,6 +102,25 @@ async def test_a_confirmed_browser_tool_is_not_sent_for_ever(stage: Stage, sdk: 
     assert state.text == "Place told."
 
 
+@pytest.mark.parametrize("query", ["", "?sdk=7"])
+async def test_a_short_reply_leaves_what_is_over_as_it_is(stage: Stage, query: str) -> None:
+    async with Connect("ai7")(stage, auto="none", query=query) as chat:
+        asked = await chat.send("pay one, then two")
+        await chat.approve(asked.open_approvals[0])
+        then = await chat.submit()
+        await chat.approve(then.open_approvals[0])
+        state = await chat.submit()
+        assert [part["state"] for part in state.tool_parts] == [
+            "output-available",
+            "approval-responded",
+            "approval-requested",
+        ]
+        await chat.approve(then.open_approvals[1])
+        done = await chat.submit()
+    assert done.text == "All told."
+    assert stage.payments == [1, 2, 3]
+
+
 async def test_an_honest_repetition_gets_the_same_reply(stage: Stage) -> None:
     asked = await stage.say("c", "pay both")
     answer = asked.approving("c", True, True)

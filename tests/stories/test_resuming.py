@@ -13,17 +13,13 @@ from typing import Any
 import anyio
 import pytest
 
-from stories.connecting import Connect
+from stories.connecting import PAGES, Connect
 from support.conformance import SDK_VERSIONS, ChatState, SdkVersion, StockChat
-from support.stage import Answered, Stage, staged
+from support.envelope import DONE, enveloped
+from support.stage import Answered, Stage, staged, user_message
 
 pytestmark = pytest.mark.anyio
 
-PAGES = [
-    *(Connect(version) for version in SDK_VERSIONS),
-    Connect("ai7", socket="ws"),
-    Connect("ai6", socket="live"),
-]
 TELLS_VERDICTS = Connect("ai7")
 """With `?sdk=7` a stream carries `tool-approval-response`."""
 
@@ -197,6 +193,28 @@ async def test_a_confirmation_that_was_answered_is_not_called_again(
         state = await resumed(chat, done)
     assert [call["toolName"] for call in state.tool_calls] == ["adk_request_confirmation"]
     assert state.last["parts"] == done.last["parts"]
+
+
+async def test_a_socket_of_envelopes_that_is_opened_again_goes_on_where_the_turn_stands(
+    stage: Stage,
+) -> None:
+    async with enveloped(stage.url, chat="c") as first:
+        await first.write("message", messages=[user_message("where am I")])
+        asked = await first.reply()
+        await first.confirm(asked.calls[-1], True)
+        await first.reply()
+    async with enveloped(stage.url, chat="c") as second:
+        again = await second.reply()
+        confirmed = [chunk["output"] for chunk in again.only("tool-output-available")]
+        assert confirmed == [{"confirmed": True}]
+        shown = [chunk["toolName"] for chunk in again.only("tool-input-available")]
+        assert shown == ["get_location"]
+        await second.answer(asked.calls[0], {"latitude": 35.6}, "get_location")
+        told = await second.reply()
+        assert told.text == "Place told."
+        # One end for the whole turn, and only now.
+        assert DONE not in second.heard
+        assert await second.next() == DONE
 
 
 async def test_a_chat_says_whether_a_reply_runs_and_what_it_has_said_so_far(stage: Stage) -> None:

@@ -51,6 +51,18 @@ class Instance:
         """Ask the server to end, as an orchestrator does."""
         self.process.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End the server at once, as a machine that fails does."""
+        self.process.kill()
+
+    def pause(self) -> None:
+        """Let the server do nothing at all, as a machine does that is moved."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let a server go on that was paused."""
+        self.process.send_signal(signal.SIGCONT)
+
     async def ended(self) -> int:
         """Wait for the process to end; return its exit code."""
         with anyio.fail_after(_PATIENCE_SECONDS):

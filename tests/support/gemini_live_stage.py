@@ -18,6 +18,7 @@ from support.conformance import ChatState
 from support.gemini_live import GEMINI_2, GeminiLive, LiveConnection, Script, gemini_live
 from support.serving import serving
 from support.stage import Stage
+from support.stored_chats import check_chats
 
 __all__ = ["GeminiStage", "on_gemini", "shown"]
 
@@ -74,6 +75,7 @@ async def on_gemini(
             stage.url, stage.http = url, http
             try:
                 yield stage
+                await check_chats(http)
             finally:
                 stage.go_on()
 

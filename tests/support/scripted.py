@@ -6,7 +6,7 @@ followed it, so the same script serves many chats, regenerations and edits at on
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -20,8 +20,8 @@ from pydantic import Field
 
 __all__ = ["Beat", "LiveConnection", "Script", "ScriptedModel", "call", "thought"]
 
-Beat: TypeAlias = str | types.Part | Exception | anyio.Event
-"""Text to stream, a part, an exception to raise, or an event to wait for."""
+Beat: TypeAlias = str | types.Part | Exception | anyio.Event | Callable[[], Awaitable[None]]
+"""Text to stream, a part, an exception to raise, or an event or something else to wait for."""
 
 Script: TypeAlias = Mapping[str, Sequence[Sequence[Beat]]]
 """For each user text: the model's responses, one after another."""
@@ -133,6 +133,9 @@ class ScriptedModel(BaseLlm):
                 raise beat
             if isinstance(beat, anyio.Event):
                 await beat.wait()
+                continue
+            if callable(beat):
+                await beat()
                 continue
             part = types.Part(text=beat) if isinstance(beat, str) else beat.model_copy(deep=True)
             parts.append(part)

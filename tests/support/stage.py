@@ -133,6 +133,11 @@ class Stage:
                 [call("pay", amount=7), call("change_bgm", track="rock")],
                 ["Mixed told."],
             ],
+            "pay one, then two": [
+                [call("pay", amount=1)],
+                [call("pay", amount=2), call("pay", amount=3)],
+                ["All told."],
+            ],
             "pay and locate": [
                 [call("pay", amount=7), call("get_location")],
                 ["Both known."],

@@ -75,13 +75,15 @@ async def check_messages(lists: Iterable[Messages]) -> None:
 
 
 async def check_streams(
-    streams: Iterable[Sequence[Mapping[str, Any]]], *, only: Literal["ai7"] | None = None
+    streams: Iterable[Sequence[Mapping[str, Any]]],
+    *,
+    only: Literal["ai7", "ai7 newest"] | None = None,
 ) -> None:
     """Check what pages make of streams, each from its beginning.
 
     Args:
         streams: the chunks of each.
-        only: the line of the AI SDK that they are for; None: all of them.
+        only: the line of the AI SDK that they are for, or its newest version; None: all of them.
     """
     await _check([{"chunks": list(chunks), "only": only} for chunks in streams if chunks])
 

@@ -8,9 +8,10 @@ from google.adk.events.event_actions import EventActions
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
+from adk_stream_protocol.identifiers import MessageId, ReplyId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.aftermath import Aftermath, aftermath_of
-from adk_stream_protocol.translation.history import past_turns
+from adk_stream_protocol.translation.history import past_turns, stamp, steering_stamp
 from adk_stream_protocol.wire.profiles import CONFIRMATION_TOOL
 from translation.builders import call, confirmation, event, held_call, question, response, text
 
@@ -27,6 +28,22 @@ HELD = (SAID, CALLED, ASKED, WAITING)
 ANSWERED = event(response("adk-1", CONFIRMATION_TOOL, confirmed=True), author="user")
 PAID = event(response("c1", paid=5))
 TOLD = event(text("Paid."))
+STEERED, MORE = (
+    event(
+        text(name),
+        author="user",
+        custom_metadata=steering_stamp(MessageId(name), ReplyId("reply-1")),
+    )
+    for name in ("m1", "m2")
+)
+SPOKEN = event(
+    text("hello"),
+    author="user",
+    custom_metadata=stamp(
+        user_message=MessageId("u1"), message=MessageId("a1"), reply=ReplyId("r1"), mode="live"
+    ),
+)
+COMPLETE = event(turn_complete=True)
 
 
 def left(*events: Event, rows: tuple[HeldCall, ...] = ()) -> Aftermath:
@@ -177,3 +194,45 @@ def test_what_a_policy_let_through_and_nobody_saw_end_is_not_run_again(
 def test_what_a_policy_decided_and_adk_went_on_with_is_over() -> None:
     alone = row(CallState.DONE, automatic=True)
     assert left(SAID, CALLED, PAID, TOLD, rows=(alone,)) == Aftermath()
+
+
+def test_what_steered_a_turn_is_no_message_that_began_it() -> None:
+    assert left(SAID, STEERED) == Aftermath(rerun=True)
+    assert left(SAID, CALLED, PAID, STEERED, TOLD) == Aftermath()
+
+
+def test_what_steered_a_turn_goes_with_the_results_that_are_given_again() -> None:
+    after = left(SAID, CALLED, PAID, STEERED, MORE)
+    assert (given(after), after.steer) == ([("c1", {"paid": 5})], (STEERED, MORE))
+    # And once more, if that was cut off, too.
+    again = event(response("c1", paid=5), author="user")
+    after = left(SAID, CALLED, PAID, STEERED, again)
+    assert (given(after), after.steer) == ([("c1", {"paid": 5})], (STEERED,))
+
+
+def test_what_the_model_has_answered_since_is_not_told_again() -> None:
+    second = event(call("c2"))
+    after = left(SAID, CALLED, PAID, STEERED, second, event(response("c2", paid=6)))
+    assert (given(after), after.steer) == ([("c2", {"paid": 6})], ())
+
+
+@pytest.mark.parametrize(
+    ("since", "unheard"),
+    [
+        ((STEERED, TOLD), (STEERED,)),
+        ((STEERED, TOLD, COMPLETE), (STEERED,)),
+        ((TOLD, STEERED), (STEERED,)),
+        ((STEERED, TOLD, COMPLETE, TOLD), ()),
+        ((STEERED, TOLD, COMPLETE, TOLD, COMPLETE), ()),
+        ((STEERED, MORE, TOLD, COMPLETE), (STEERED, MORE)),
+        ((STEERED, MORE, TOLD, COMPLETE, TOLD), (MORE,)),
+        # It was told again, after a cut.
+        ((STEERED, TOLD, STEERED), (STEERED,)),
+        ((STEERED, TOLD, STEERED, TOLD), ()),
+        ((STEERED, TOLD, STEERED, TOLD, COMPLETE), ()),
+    ],
+)
+def test_a_live_model_is_told_again_what_it_did_not_come_to_answer(
+    since: tuple[Event, ...], unheard: tuple[Event, ...]
+) -> None:
+    assert left(SPOKEN, *since) == Aftermath(steer=unheard)

@@ -221,7 +221,8 @@ class Preparation:
         answered = Shown(verdicts=verdicts).seen(
             dataclasses.replace(call_answered(row), waits=True)
             for row in siblings
-            if row.decided_at is not None
+            # What an earlier reply went on with has its result.
+            if row.decided_at is not None and row.delivered_in is None
         )
         # After the answers, in the step of the call: in another, it would be another part.
         released = [

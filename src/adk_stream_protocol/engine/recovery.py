@@ -24,7 +24,7 @@ from adk_stream_protocol.errors import ClientFault
 from adk_stream_protocol.held_calls.run_scope import RunScope
 from adk_stream_protocol.identifiers import MessageId
 from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
-from adk_stream_protocol.ports import TurnRecord
+from adk_stream_protocol.ports import SteeringMessage, TurnRecord
 from adk_stream_protocol.translation.aftermath import Aftermath, aftermath_of
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.contents import answers_content
@@ -35,6 +35,7 @@ from adk_stream_protocol.translation.history import (
     reply_of,
     retell,
     steering_in,
+    steering_of,
 )
 from adk_stream_protocol.translation.rewinds import RewindNote, Rewound, last_rewind
 from adk_stream_protocol.wire.chunks import ErrorChunk
@@ -98,17 +99,14 @@ class Recovery:
             await self._put_back(None, draft)
             return await self._anew(past, draft)
         translator, opening = self._retold(past, rows, left.deliver, draft)
-        contents = [answers_content(own) for own in by_lane(left.deliver)]
-        if left.respond:
-            parts = [types.Part(function_response=given) for given in left.respond]
-            contents.append(types.Content(role="user", parts=parts))
-            for given in left.respond:
-                opening += translator.respond(given)
+        for given in left.respond:
+            opening += translator.respond(given)
         lost = {lapsed.reply_id, draft.origin}
         carried = [call for call in rows if call in left.deliver or call.delivered_in in lost]
         await prepared.ledger.calls.deliver([call.approval_id for call in carried], draft.reply_id)
-        scope, runs = await prepared.modes.runs(draft, past, contents)
+        scope, runs = await prepared.modes.runs(draft, past, _contents(left, live=past.live))
         scope.due = due_calls(left.deliver)
+        _steer_again(scope, left.steer, draft, alone=not left.respond)
         turn = prepared.turn(draft, translator, opening, scope=scope, runs=runs)
         if lapsed.stopping:
             turn.stop(gently=lapsed.gently)
@@ -224,6 +222,33 @@ class Recovery:
         for call in deliver:
             told += translator.answer(call_answered(call))
         return translator, told
+
+
+def _contents(left: Aftermath, *, live: bool) -> list[types.Content]:
+    """Return what ADK is given, so that a turn goes on."""
+    contents = [answers_content(own) for own in by_lane(left.deliver)]
+    parts = [types.Part(function_response=given) for given in left.respond]
+    if live:
+        # Another model is told when it is asked: ADK takes no words with results there.
+        parts += [part for event in left.steer for part in _parts(event)]
+    if parts:
+        contents.append(types.Content(role="user", parts=parts))
+    return contents
+
+
+def _steer_again(scope: RunScope, steering: Sequence[Event], draft: Draft, *, alone: bool) -> None:
+    """Let the model get the messages again that it heard before it was cut off."""
+    contents = [event.content for event in steering if event.content is not None]
+    if scope.live is None:
+        scope.steering_again = contents
+    elif alone and contents:
+        # What is stored of it is no message that begins a turn.
+        names = [message.id for event in steering if (message := steering_of(event)) is not None]
+        scope.unstored = [SteeringMessage(draft.carries, MessageId(names[0]), contents[0])]
+
+
+def _parts(event: Event) -> list[types.Part]:
+    return (event.content.parts if event.content else None) or []
 
 
 def _left(past: PastTurn, rows: Sequence[HeldCall], lapsed: TurnRecord) -> Aftermath:

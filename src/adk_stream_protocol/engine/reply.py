@@ -10,7 +10,7 @@ from typing import Final
 
 from adk_stream_protocol.engine.readers import Readers
 from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId
-from adk_stream_protocol.ports import Batch, Log, Stores, WaitingRequest, turns_topic
+from adk_stream_protocol.ports import LOST, Batch, Log, Stores, WaitingRequest, turns_topic
 from adk_stream_protocol.translation.resuming import Resumption
 from adk_stream_protocol.wire.chunks import (
     ErrorChunk,
@@ -141,6 +141,9 @@ class LoggedReply(Reply):
             if isinstance(entry, OwnBegins):
                 own = [] if self.own_only else own
                 self.own_only = False
+            elif self.own_only and isinstance(entry, ErrorChunk):
+                # No message tells that: the turn broke before it began one.
+                own, self.own_only = [entry], False
             else:
                 own.append(entry)
         return [] if self.own_only else self.shown.seen(own)
@@ -197,11 +200,12 @@ class WaitingReply(Reply):
             waiting = await self._look() if self._is_empty else None
             if self._reply is not None:
                 batch = await self._reply.next()
-                if not self._is_empty or batch.entries or not batch.ended:
+                begun = not batch.ended or any(entry != LOST for entry in batch.entries)
+                if begun or not self._is_empty:
                     self._is_empty = False
                     return batch
                 if waiting is None:
-                    return Batch((_FORGOTTEN,), ended=True)
+                    return batch if batch.entries else Batch((_FORGOTTEN,), ended=True)
             # It waits, or its turn was cut off before it wrote anything: another takes its place.
             if self.is_leaving():
                 return Batch((_LEAVING,), ended=True)

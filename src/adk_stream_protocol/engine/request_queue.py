@@ -23,9 +23,14 @@ from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.ports import Stores, WaitingRequest
 from adk_stream_protocol.translation.contents import user_content
 from adk_stream_protocol.translation.history import user_message
-from adk_stream_protocol.translation.instructions import Regenerate, Say, interpret
+from adk_stream_protocol.translation.instructions import (
+    Instruction,
+    Regenerate,
+    Say,
+    interpret,
+)
 from adk_stream_protocol.wire.messages import UIMessage
-from adk_stream_protocol.wire.requests import parse_request
+from adk_stream_protocol.wire.requests import ChatRequest, parse_request
 
 __all__ = ["RequestQueue"]
 
@@ -74,22 +79,20 @@ class RequestQueue:
         """Return the user's messages that wait for their answer, in order."""
         messages: list[UIMessage] = []
         for request in await self.stores.waiting.of_chat(chat_id):
-            asked = interpret(parse_request(request.request), ())
+            asked = _instruction(request)
             if isinstance(asked, Say):
                 content = user_content(asked.message, self.preparation.content_limits)
                 messages.append(user_message(asked.message.id, content))
         return messages
 
     def _draft(self, request: WaitingRequest) -> Draft:
-        asked = parse_request(request.request)
-        names = asked.message_id is not None or asked.parent_id is not None
         return Draft(
             request.chat_id,
             request.owner,
             key=request.key,
             prepare=partial(self.prepare, request),
             repeatable=True,
-            rewinds=names or asked.trigger == "regenerate-message",
+            rewinds=_rewinds(request),
             mode=request.mode,
             waited=True,
             reply_id=request.reply_id,
@@ -101,7 +104,7 @@ class RequestQueue:
         Raises:
             ClientFault: it cannot be; the message says why.
         """
-        asked = interpret(parse_request(request.request), ())
+        asked = _instruction(request)
         match asked:
             case Say():
                 made = await self.preparation.say(asked, draft.chat_id, draft.owner, request.mode)
@@ -112,3 +115,28 @@ class RequestQueue:
             case _:
                 raise BadRequest("Only messages wait for a chat.", code="bad_request")
         return await made.prepare(draft)
+
+
+def _rewinds(request: WaitingRequest) -> bool:
+    """Whether a request takes back earlier turns."""
+    asked = _asked(request)
+    if asked is None:
+        return False
+    names = asked.message_id is not None or asked.parent_id is not None
+    return names or asked.trigger == "regenerate-message"
+
+
+def _instruction(request: WaitingRequest) -> Instruction | None:
+    """Return what a request asks for; None: another version stored it, and this one cannot tell."""
+    asked = _asked(request)
+    try:
+        return None if asked is None else interpret(asked, ())
+    except ClientFault:
+        return None
+
+
+def _asked(request: WaitingRequest) -> ChatRequest | None:
+    try:
+        return parse_request(request.request)
+    except ClientFault:
+        return None

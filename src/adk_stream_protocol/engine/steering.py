@@ -97,11 +97,13 @@ class SteeringPlugin(BasePlugin):
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         scope = run_scope.get()
-        # An agent that is a tool has a session of its own, and a live run hears messages at once.
-        if scope is None or scope.live is not None or not scope.may_be_steered:
-            return None
         session = callback_context.session
-        if session.id != scope.chat_id or scope.stopping:
+        # An agent that is a tool has a session of its own, and a live run hears messages at once.
+        if scope is None or scope.live is not None or session.id != scope.chat_id:
+            return None
+        again, scope.steering_again = scope.steering_again, []
+        llm_request.contents.extend(map(_copy, again))
+        if not scope.may_be_steered or scope.stopping:
             return None
         for message in await self._steering.take(scope):
             event = Event(

@@ -106,6 +106,8 @@ class Gate(BasePlugin):
             return await self._resume(scope, tool, tool_args, tool_context)
         if not scope.take(tool_context):
             return {"error": _SAME_ID}
+        # A live run does not show what it offers its model.
+        self._policy.learn([tool])
         rule = self._policy.rule_of(tool)
         # Noted before anyone is asked: the row is opened under the rule of the very tool.
         scope.rules[_place(tool_context)] = rule

@@ -86,6 +86,8 @@ class RunScope:
     """Messages wait that may go in front of the next question to the model."""
     is_steered: bool = False
     """Some may have."""
+    steering_again: list[types.Content] = field(default_factory=list)
+    """Messages of the turn that the model is told with its next question: ADK leaves them out."""
     unstored: list[SteeringMessage] = field(default_factory=list)
     """Those that a live run was given and that ADK has not stored."""
     steered: Callable[[Event], Awaitable[None]] | None = None

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from fastapi import Query
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, WithJsonSchema
 
+from adk_stream_protocol.server.chat_list import LARGEST_LIMIT
 from adk_stream_protocol.server.shapes import ErrorShape
 from adk_stream_protocol.wire.chunk_schema import SCHEMA_ID
 from adk_stream_protocol.wire.data_parts import ApprovalStatus
@@ -24,9 +25,12 @@ __all__ = [
     "REPLY",
     "REPLY_HEADERS",
     "CallerChat",
+    "Cursor",
+    "Limit",
     "OperationId",
     "Responses",
     "Sdk",
+    "ShownProfile",
     "Since",
     "Status",
     "Version",
@@ -203,6 +207,19 @@ Sdk: TypeAlias = Annotated[
 CallerChat: TypeAlias = Annotated[
     str | None,
     Query(description="The chat, if the body does not name one"),
+    WithJsonSchema({"type": "string"}),
+]
+ShownProfile: TypeAlias = Annotated[
+    Literal["ai-sdk", "adk"] | None,
+    Query(alias="profile", description="How held calls are shown; by default as the route does"),
+    WithJsonSchema({"type": "string", "enum": ["ai-sdk", "adk"]}),
+]
+Limit: TypeAlias = Annotated[
+    int, Query(ge=1, le=LARGEST_LIMIT, description="How many chats a page has at most")
+]
+Cursor: TypeAlias = Annotated[
+    str | None,
+    Query(description="The nextCursor of the page before; by default the first page"),
     WithJsonSchema({"type": "string"}),
 ]
 Status: TypeAlias = Annotated[

@@ -18,13 +18,13 @@ from adk_stream_protocol.identifiers import ChatId
 from adk_stream_protocol.playback import Playlist, RecordedChat
 from adk_stream_protocol.server.chat_list import (
     DEFAULT_LIMIT,
-    LARGEST_LIMIT,
     ArchivedFilter,
     chat_json,
     list_json,
 )
 from adk_stream_protocol.server.faults import ChatFaultRoute, FaultRoute
 from adk_stream_protocol.server.guard import check_origin, read_json
+from adk_stream_protocol.server.openapi import Cursor, Limit
 from adk_stream_protocol.server.page import page_routes
 from adk_stream_protocol.server.player import AS_RECORDED, Pace, PlayedReply, Player
 from adk_stream_protocol.server.replay_sockets import replay_sockets
@@ -110,8 +110,8 @@ def _history_routes(playlist: Playlist, settings: Settings) -> APIRouter:
     @router.get("/api/chats", name="listChats")
     async def chats(
         request: Request,
-        limit: int = Query(DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT),
-        cursor: str | None = Query(None),
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
         archived: ArchivedFilter = "false",
     ) -> JSONResponse:
         check_origin(request, settings)

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Final, Literal, cast
+from typing import Final, Literal, cast
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import HTTPConnection
 from starlette.responses import Response, StreamingResponse
@@ -19,7 +19,6 @@ from adk_stream_protocol.held_calls.policy import Policy
 from adk_stream_protocol.identifiers import UserId
 from adk_stream_protocol.server.chat_list import (
     DEFAULT_LIMIT,
-    LARGEST_LIMIT,
     ArchivedFilter,
     chat_json,
     list_json,
@@ -34,7 +33,10 @@ from adk_stream_protocol.server.openapi import (
     REPLY,
     REPLY_HEADERS,
     CallerChat,
+    Cursor,
+    Limit,
     Sdk,
+    ShownProfile,
     Version,
     error_responses,
     json_body,
@@ -126,11 +128,11 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         request: Request,
         sdk: Sdk = None,
         chat: CallerChat = None,
-        shown: Annotated[Profile, Query(alias="profile")] = profile,
+        shown: ShownProfile = None,
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(shown, sdk)
+        audience = service.audience(shown or profile, sdk)
         asked = parse_request(await read_json(request, service.settings))
         if asked.chat_id is None and chat is not None:
             asked = dataclasses.replace(asked, chat_id=parse_chat_id(chat))
@@ -156,11 +158,11 @@ def chat_routes(service: Service, path: str, profile: Profile) -> APIRouter:
         request: Request,
         chat_id: str,
         sdk: Sdk = None,
-        shown: Annotated[Profile, Query(alias="profile")] = profile,
+        shown: ShownProfile = None,
         stream: StreamKind = "data",
     ) -> Response:
         user = await service.user(request)
-        audience = service.audience(shown, sdk)
+        audience = service.audience(shown or profile, sdk)
         chat = parse_chat_id(chat_id)
         tape = service.tape()
         with taken(tape, Resume(UNNUMBERED, chat), chat):
@@ -201,8 +203,8 @@ def history_routes(service: Service) -> APIRouter:
     )
     async def chats(
         request: Request,
-        limit: int = Query(DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT),
-        cursor: str | None = Query(None),
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
         archived: ArchivedFilter = "false",
     ) -> JSONResponse:
         user = await service.user(request)

@@ -79,7 +79,8 @@ class SqlTurns:
         self._notes = noting(engine)
         own = and_(TURNS.c.chat_id == bindparam("chat"), TURNS.c.reply_id == bindparam("reply"))
         self._ended = update(TURNS).where(own).values(running=False)
-        in_chat = and_(TURNS.c.chat_id == bindparam("chat"), self._alive)
+        # One that has just lapsed, too: then its recovery is stopped.
+        in_chat = and_(TURNS.c.chat_id == bindparam("chat"), TURNS.c.running)
         # A stop that somebody asked for stays one.
         gently = or_(TURNS.c.gently, not_(TURNS.c.stopping))
         self._interrupts = update(TURNS).where(in_chat).values(stopping=True, gently=gently)

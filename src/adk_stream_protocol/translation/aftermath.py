@@ -19,6 +19,7 @@ from adk_stream_protocol.lifecycle import CallKind, CallState, HeldCall
 from adk_stream_protocol.translation.cards import call_answered
 from adk_stream_protocol.translation.held import is_request
 from adk_stream_protocol.translation.history import PastTurn, steering_of
+from adk_stream_protocol.translation.live_turns import LiveTurnEnd
 from adk_stream_protocol.wire.profiles import outcome_text
 
 __all__ = ["Aftermath", "aftermath_of"]
@@ -40,6 +41,8 @@ class Aftermath:
     """Answers that ADK must get, again if it had them: it never came to act on them."""
     respond: tuple[types.FunctionResponse, ...] = ()
     """Results that the model must get: it never answered them."""
+    steer: tuple[Event, ...] = ()
+    """Messages in the middle of the turn that the model must get, with the results or alone."""
 
 
 @dataclass(slots=True)
@@ -75,7 +78,47 @@ def aftermath_of(turn: PastTurn, rows: Sequence[HeldCall]) -> Aftermath:
     last = _last(turn.events)
     if last is None or (last.author == "user" and not last.get_function_responses()):
         return Aftermath(rerun=turn.said is not None)
-    return Aftermath(respond=tuple(_unanswered(last, stored, rows)))
+    respond = tuple(_unanswered(last, stored, rows))
+    if not respond:
+        return Aftermath(steer=_unheard(turn) if turn.live else ())
+    # ADK leaves out what stands between a call and the result that it is given.
+    return Aftermath(respond=respond, steer=tuple(_steering(_since(turn.events)).values()))
+
+
+def _since(events: Sequence[Event]) -> Sequence[Event]:
+    """Return what came after the model last said something."""
+    for at, event in reversed(list(enumerate(events))):
+        if event.content is not None and event.author != "user" and not _results(event):
+            return events[at:]
+    return events
+
+
+def _results(event: Event) -> bool:
+    return bool(event.get_function_responses())
+
+
+def _steering(events: Sequence[Event]) -> dict[str, Event]:
+    """Return the events that steered a turn, by message."""
+    steering = ((steering_of(event), event) for event in events)
+    return {message.id: event for message, event in steering if message is not None}
+
+
+def _unheard(turn: PastTurn) -> tuple[Event, ...]:
+    """Return what a live model heard and did not come to answer."""
+    end, known = LiveTurnEnd(), set[str]()
+    for event in turn.events:
+        message = steering_of(event)
+        if message is None:
+            if end.feed(event, blocks=False):
+                return ()
+        elif message.id in known:
+            # It was told again, after the answer before it: it is the last that is awaited.
+            end = LiveTurnEnd(is_doubtful=True)
+        else:
+            known.add(message.id)
+            end.expect_answer()
+    steering = tuple(_steering(turn.events).values())
+    return steering[-end.awaited :] if end.awaited else ()
 
 
 def _stored(events: Sequence[Event]) -> _Stored:

@@ -112,6 +112,8 @@ class EventTranslator:
     _blocks: TextBlocks = field(default_factory=TextBlocks)
     _sources: Sources = field(default_factory=Sources)
     _tools: ToolCalls = field(default_factory=ToolCalls)
+    _steered: set[str] = field(default_factory=set)
+    """The messages that the user sent into the turn."""
     _decided: dict[str, CallAnswered] = field(default_factory=dict)
     """What a policy decided and is told with the call's result, by call id."""
     _signing_in: dict[str, str] = field(default_factory=dict)
@@ -232,7 +234,13 @@ class EventTranslator:
         self._step_over = True
 
     def steer(self, message: SteeringMessageChunk) -> Iterator[Entry]:
-        """Yield what the user said into the turn, before the step that answers it."""
+        """Yield what the user said into the turn, before the step that answers it.
+
+        Once: the model may have to be told again, after it was cut off.
+        """
+        if message.id in self._steered:
+            return
+        self._steered.add(message.id)
         if not self._blocks.is_open():
             # Else a live model was speaking, and what it says goes on around it.
             yield from self._close_step()

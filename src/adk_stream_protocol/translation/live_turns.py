@@ -35,6 +35,11 @@ class LiveTurnEnd:
     is_doubtful: bool = False
     """An answer has ended while more are awaited, and nothing has come since."""
 
+    @property
+    def awaited(self) -> int:
+        """How many answers the model owes beside the one that it gives."""
+        return self._expected + self.is_doubtful
+
     def expect_answer(self) -> None:
         """Note that the model was told something: it answers that, too, before the turn ends."""
         self._expected += 1

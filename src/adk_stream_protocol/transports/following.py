@@ -21,7 +21,7 @@ from adk_stream_protocol.identifiers import ApprovalId, ChatId, ReplyId, UserId
 from adk_stream_protocol.lifecycle import HeldCall
 from adk_stream_protocol.ports import turns_topic
 from adk_stream_protocol.wire.chunks import FinishChunk, StartChunk
-from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry
+from adk_stream_protocol.wire.entries import CallAnswered, CallHeld, Entry, Resumed
 
 __all__ = ["Following"]
 
@@ -187,6 +187,8 @@ class Following:
                     self._reason = reason
                 case CallHeld():
                     self._waiting.add(entry.approval_id)
+                case Resumed(CallHeld(approval_id), progress="recorded" | "released"):
+                    self._waiting.add(approval_id)
                 case CallAnswered() if isinstance(self._reply, LoggedReply | WaitingReply):
                     # One that is only told of may owe more: an output, or another's decision.
                     self._waiting.discard(entry.approval_id)

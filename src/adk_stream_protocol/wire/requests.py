@@ -59,7 +59,8 @@ class ChatRequest:
     def to_json(self) -> JsonObject:
         """Return what `parse_request` reads the same request from, with its newest message only.
 
-        That is all that a request needs which says something or asks for another answer.
+        That is all that a request needs which says something or asks for another answer: what the
+        user said last, or, if it has nothing of the user's, any.
         """
         written: dict[str, JsonValue] = {}
         if self.has_trigger:
@@ -71,7 +72,8 @@ class ChatRequest:
         if self.parent_id is not None:
             written["parentId"] = self.parent_id or None
         users = [message for message in self.messages if message.role == "user"]
-        written["messages"] = [message.to_json() for message in users[-1:]]
+        kept = (users or self.messages)[-1:]
+        written["messages"] = [message.to_json() for message in kept]
         return written
 
 
@@ -125,8 +127,8 @@ def parse_request(body: JsonValue) -> ChatRequest:
     messages = _messages(body)
     if not messages and (trigger != "regenerate-message" or body.get("messages")):
         raise BadRequest(
-            'The body needs "messages", a list with at least one message, or "message". Only a '
-            'request with "trigger": "regenerate-message" can do without.',
+            'The body needs "messages", a list with at least one message, or "message", or a text '
+            'as "prompt". Only a request with "trigger": "regenerate-message" can do without.',
             code="no_messages",
         )
     chat_id = body.get("id")
