@@ -100,6 +100,25 @@ async def test_a_reply_cut_off_in_its_text_is_given_again(tmp_path: Path) -> Non
         assert (await stage.say("c", "hi")).text == "Hello."
 
 
+async def test_an_earlier_message_sent_again_after_a_recovery_finds_its_own_answer(
+    tmp_path: Path,
+) -> None:
+    first = {
+        "id": "c",
+        "trigger": "submit-message",
+        "messages": [user_message("hi", "u1")],
+    }
+    async with life(tmp_path) as (stage, _):
+        await stage.post("/api/chat", first)
+        await begun(stage, {"id": "c", "messages": [user_message("long", "u2")]}, until="One. ")
+    async with life(tmp_path) as (stage, _):
+        stage.more.set()
+        assert (await settled(stage)).text == "One. Two."
+        # What was cut off was taken back and answered anew; nothing before it was.
+        assert (await stage.post("/api/chat", first)).text == "Hello."
+        assert len(stage.model.prompts) == 1
+
+
 async def test_results_that_the_model_never_answered_are_answered(tmp_path: Path) -> None:
     body = {"id": "c", "trigger": "submit-message", "messages": [user_message("add late", "u1")]}
     async with life(tmp_path) as (stage, _):

@@ -91,7 +91,10 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
             yield case
 
     def told(case: Case, outcome: Any) -> None:
+        known_failures = len(tally.failures)
         tally.add(case, outcome)
+        for failure in tally.failures[known_failures:]:
+            _say(json.dumps(failure)[:2000])
         if tally.cases % 100 == 0:
             total, seconds = tally.total, time.monotonic() - began
             _say(f"{tally.cases} cases, {total}, {tally.cases / seconds:.2f} cases/s")
@@ -126,8 +129,6 @@ async def _survey(crew: Crew, over: Collection[Over], story: str | None) -> Map:
 def _report(tally: Tally, seed: int, seconds: float, *, met: set[Point], page: Path | None) -> bool:
     total = tally.total
     _say(tally.details())
-    for failure in tally.failures:
-        _say(json.dumps(failure)[:2000])
     kept = _ROOT / ".faults" / f"{seed}.jsonl"
     if tally.failures:
         kept.parent.mkdir(exist_ok=True)

@@ -465,6 +465,9 @@ class Preparation:
             keeps=branch.keeps is not None,
             live=draft.mode == "live",
         )
+        # Who sends one of their messages again must not be given an answer that is gone. Not for a
+        # turn that was cut off, and takes back what is its own.
+        await self.turns.forget_others(draft.chat_id, draft.reply_id)
         await self.rewind(draft, branch.taken_back, note)
         if branch.keeps is not None:
             await self.store_again(draft, branch.keeps)
@@ -480,8 +483,6 @@ class Preparation:
         await self.modes.lives.end(draft.chat_id)
         taken_back = [turn.invocation_id for turn in turns]
         await self.ledger.calls.cancel(draft.chat_id, taken_back)
-        # Who sends one of their messages again must not be given an answer that is gone.
-        await self.turns.forget_others(draft.chat_id, draft.reply_id)
         await self.sessions.rewind(
             draft.chat_id, draft.owner, turns[0].invocation_id, metadata=note.metadata()
         )
