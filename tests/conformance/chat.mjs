@@ -157,7 +157,11 @@ function runInBrowser({ addToolOutput }, { toolName: tool, toolCallId, input }) 
 
 /** What a reload does: the old page's request is cut, and a new chat begins with these messages. */
 async function reload(messages) {
-  await chat.stop();
+  const requests = [...pending];
+  const isClosed = socket.cut();
+  // Over a socket nothing is said: `stop` would be sent as an abort, which stops the reply.
+  if (isClosed) await Promise.allSettled([isClosed, ...requests]);
+  else await chat.stop();
   chat = mount({ id: chat.id, messages });
 }
 

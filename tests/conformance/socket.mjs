@@ -1,13 +1,16 @@
 // The real WebSocket, watched: it notes on a `Wire` what the chat sends and gets, as if over HTTP.
 // In the frames of ai 7, or in envelopes.
 
+import { once } from 'node:events';
+
 import WebSocket from 'ws';
 
 const EVENTS = { start: 200, chunk: 200, end: 200, 'no-active': 204, error: 400 };
 
 /**
  * Returns `{Socket, cut, write}`: the class for `WebSocketChatTransport`'s `webSocket`; what cuts the
- * connection, as a lost network does; and what writes a frame that the transport would not.
+ * connection, as a lost network does, and resolves when it is closed (undefined: there is none); and what
+ * writes a frame that the transport would not.
  */
 export function watchedSocket(wire) {
   const exchanges = new Map(); // by requestId
@@ -67,7 +70,12 @@ function watched(hear, say) {
 
   return {
     Socket,
-    cut: () => current.terminate(),
+    cut: () => {
+      if (!current || current.readyState === WebSocket.CLOSED) return undefined;
+      const isClosed = once(current, 'close');
+      current.terminate();
+      return isClosed;
+    },
     write: text => WebSocket.prototype.send.call(current, text),
   };
 }

@@ -101,12 +101,17 @@ async def _campaign(options: argparse.Namespace, folder: Path, postgres: Postgre
 
     await crew.play(enough(), told)
     seconds = time.monotonic() - began
+    return _report(tally, seed, seconds, met=_to_be_met(options), page=options.page)
+
+
+def _to_be_met(options: argparse.Namespace) -> set[Point]:
+    """Return the points that a campaign has to meet."""
     met = set(Point) if options.over != ["sse"] else set(Point) - LIVE
     if options.story == "busy":
         met &= BUSY
     elif options.story == "approval":
         met -= BUSY
-    return _report(tally, seed, seconds, met=met, page=options.page)
+    return met
 
 
 async def _survey(crew: Crew, over: Collection[Over], story: str | None) -> Map:
