@@ -145,5 +145,7 @@ async def test_requests_come_in_the_order_in_which_the_model_called(route: Route
         shown = [chunk["input"]["amount"] for chunk in asked.only("tool-input-available")]
         assert shown == [1, 2, 3]
         told = await teller.answer(asked, True, False, True)
-        assert [c["data"]["toolCallId"] for c in told.only("data-approval")] == asked.calls
+        # Each is decided, and those that ran are done after that.
+        decided = dict.fromkeys(c["data"]["toolCallId"] for c in told.only("data-approval"))
+        assert list(decided) == asked.calls
     assert sorted(stage.payments) == [1, 3]

@@ -73,8 +73,10 @@ async def test_a_reader_of_v7_is_told_what_only_v7_knows(stage: Stage) -> None:
     async with opened(stage.url, query={"sdk": "7"}) as socket:
         asked = await asked_to_pay(socket, "c1")
         await socket.ask("r2", asked.approving("c1", True))
-        answered = Answered(200, chunks_of(await socket.all("r2")))
-    assert "tool-approval-response" in answered.types
+        await socket.all("r2")
+        await socket.resume("r3", "c1")
+        resumed = Answered(200, chunks_of(await socket.all("r3")))
+    assert "tool-approval-response" in resumed.types
     assert stage.payments == [5]
 
 
